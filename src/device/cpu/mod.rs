@@ -1,0 +1,1 @@
+//! Host memory: a large reservation, sparse mappings, and the handler that reads a fault.

@@ -1,0 +1,3 @@
+//! Memory and launch substrates.
+
+pub mod cpu;

@@ -1,0 +1,3 @@
+//! What is known of a fault, and which channel said so.
+
+pub mod symbol;

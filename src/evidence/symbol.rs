@@ -1,0 +1,1 @@
+//! From an instruction address to module, offset and symbol.

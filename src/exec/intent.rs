@@ -1,0 +1,1 @@
+//! The intent word: a shared page that outlives any kill.

@@ -1,0 +1,4 @@
+//! The supervisor: processes, protocol, verdicts.
+
+pub mod intent;
+pub mod spawn;

@@ -1,0 +1,9 @@
+//! Finds the shape at which a GEMM or a collective touches memory it does not own, and shrinks it to the boundary.
+//!
+//! `ARCHITECTURE.md` walks one case through these modules, file by file.
+
+pub mod device;
+pub mod evidence;
+pub mod exec;
+pub mod problem;
+pub mod target;

@@ -1,0 +1,1 @@
+//! Integer and boolean expressions over the parameters of a problem.

@@ -1,0 +1,1 @@
+//! Any CBLAS, loaded at run time.

@@ -1,0 +1,3 @@
+//! Implementations under test.
+
+pub mod cblas;
