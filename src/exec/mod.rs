@@ -1,4 +1,10 @@
 //! The supervisor: processes, protocol, verdicts.
 
 pub mod intent;
+pub mod protocol;
+pub mod signature;
 pub mod spawn;
+pub mod verdict;
+
+pub use signature::{Family, Signature};
+pub use verdict::{Fault, Hit, Place, Sample, Verdict, Wrong, WrongKind};

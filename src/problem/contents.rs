@@ -1,0 +1,29 @@
+//! What operands hold before a run and must hold after it, as a function of the logical index and a seed.
+
+/// Values of one case under one seed. Every value is a small integer, exact in the element type, and so is every partial sum.
+pub trait Contents: Send {
+    /// Value of an element that is defined before the run. `index` has one entry per dimension of the operand.
+    fn input(&self, operand: usize, copy: u32, index: &[i64]) -> f64;
+
+    /// Value of an element of an operand that the run writes, after a correct run.
+    fn expected(&self, operand: usize, copy: u32, index: &[i64]) -> f64;
+}
+
+/// Mixes a seed and an index into 64 well-spread bits (the finaliser of SplitMix64).
+pub fn mix(seed: u64, index: u64) -> u64 {
+    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Hash of an operand, its copy and a logical index.
+pub fn hash(seed: u64, operand: usize, copy: u32, index: &[i64]) -> u64 {
+    let start = mix(seed, (operand as u64) << 32 | u64::from(copy));
+    index.iter().fold(start, |h, i| mix(h, *i as u64))
+}
+
+/// One of -2, -1, 1, 2.
+pub fn small_nonzero(hash: u64) -> i64 {
+    [-2, -1, 1, 2][(hash >> 61) as usize & 3]
+}

@@ -1,0 +1,133 @@
+//! Element types: their size, and how small integers are written in them.
+
+use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
+
+/// An element type, named as in the manifest format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    I8,
+    U8,
+    I16,
+    U16,
+    F16,
+    Bf16,
+    I32,
+    U32,
+    F32,
+    I64,
+    U64,
+    F64,
+    F8e4m3,
+    F8e5m2,
+}
+
+const ALL: [(Dtype, &str, u64, u32); 14] = [
+    (Dtype::I8, "i8", 1, 7),
+    (Dtype::U8, "u8", 1, 8),
+    (Dtype::I16, "i16", 2, 15),
+    (Dtype::U16, "u16", 2, 16),
+    (Dtype::F16, "f16", 2, 11),
+    (Dtype::Bf16, "bf16", 2, 8),
+    (Dtype::I32, "i32", 4, 31),
+    (Dtype::U32, "u32", 4, 32),
+    (Dtype::F32, "f32", 4, 24),
+    (Dtype::I64, "i64", 8, 63),
+    (Dtype::U64, "u64", 8, 64),
+    (Dtype::F64, "f64", 8, 53),
+    (Dtype::F8e4m3, "f8e4m3", 1, 4),
+    (Dtype::F8e5m2, "f8e5m2", 1, 3),
+];
+
+impl Dtype {
+    fn row(self) -> &'static (Dtype, &'static str, u64, u32) {
+        &ALL[self as usize]
+    }
+
+    pub fn from_name(name: &str) -> Option<Dtype> {
+        ALL.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Bytes of one element.
+    pub fn bytes(self) -> u64 {
+        self.row().2
+    }
+
+    /// Every integer up to 2 to this power is exact in the type (significand bits, the hidden one included).
+    pub fn exact_bits(self) -> u32 {
+        self.row().3
+    }
+
+    /// Writes `value` into the first [`bytes`](Self::bytes) of `out`; false where the type cannot be written here.
+    pub fn encode(self, value: f64, out: &mut [u8]) -> bool {
+        match self {
+            Dtype::F64 => out[..8].copy_from_slice(&value.to_ne_bytes()),
+            Dtype::F32 => out[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
+            Dtype::F16 => out[..2].copy_from_slice(&f16::from_f64(value).to_ne_bytes()),
+            Dtype::Bf16 => out[..2].copy_from_slice(&bf16::from_f64(value).to_ne_bytes()),
+            Dtype::I8 => out[..1].copy_from_slice(&(value as i8).to_ne_bytes()),
+            Dtype::U8 => out[..1].copy_from_slice(&(value as u8).to_ne_bytes()),
+            Dtype::I16 => out[..2].copy_from_slice(&(value as i16).to_ne_bytes()),
+            Dtype::U16 => out[..2].copy_from_slice(&(value as u16).to_ne_bytes()),
+            Dtype::I32 => out[..4].copy_from_slice(&(value as i32).to_ne_bytes()),
+            Dtype::U32 => out[..4].copy_from_slice(&(value as u32).to_ne_bytes()),
+            Dtype::I64 => out[..8].copy_from_slice(&(value as i64).to_ne_bytes()),
+            Dtype::U64 => out[..8].copy_from_slice(&(value as u64).to_ne_bytes()),
+            Dtype::F8e4m3 | Dtype::F8e5m2 => return false,
+        }
+        true
+    }
+
+    /// Reads one element; NaN where the type cannot be read here.
+    pub fn decode(self, bytes: &[u8]) -> f64 {
+        fn take<const N: usize>(bytes: &[u8]) -> [u8; N] {
+            let mut out = [0; N];
+            out.copy_from_slice(&bytes[..N]);
+            out
+        }
+        match self {
+            Dtype::F64 => f64::from_ne_bytes(take(bytes)),
+            Dtype::F32 => f64::from(f32::from_ne_bytes(take(bytes))),
+            Dtype::F16 => f16::from_ne_bytes(take(bytes)).to_f64(),
+            Dtype::Bf16 => bf16::from_ne_bytes(take(bytes)).to_f64(),
+            Dtype::I8 => f64::from(i8::from_ne_bytes(take(bytes))),
+            Dtype::U8 => f64::from(bytes[0]),
+            Dtype::I16 => f64::from(i16::from_ne_bytes(take(bytes))),
+            Dtype::U16 => f64::from(u16::from_ne_bytes(take(bytes))),
+            Dtype::I32 => f64::from(i32::from_ne_bytes(take(bytes))),
+            Dtype::U32 => f64::from(u32::from_ne_bytes(take(bytes))),
+            Dtype::I64 => i64::from_ne_bytes(take(bytes)) as f64,
+            Dtype::U64 => u64::from_ne_bytes(take(bytes)) as f64,
+            Dtype::F8e4m3 | Dtype::F8e5m2 => f64::NAN,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_enum() {
+        for (i, row) in ALL.iter().enumerate() {
+            assert_eq!(row.0 as usize, i);
+            assert_eq!(Dtype::from_name(row.1), Some(row.0));
+        }
+    }
+
+    #[test]
+    fn small_integers_survive_every_writable_type() {
+        for row in ALL.iter().filter(|r| r.0.encode(0.0, &mut [0; 8])) {
+            for v in [0.0, 1.0, 2.0, 7.0, 100.0] {
+                let mut b = [0u8; 8];
+                row.0.encode(v, &mut b);
+                assert_eq!(row.0.decode(&b), v, "{}", row.1);
+            }
+        }
+    }
+}
