@@ -5,5 +5,10 @@
 pub mod device;
 pub mod evidence;
 pub mod exec;
+pub mod finding;
+pub mod hypothesis;
 pub mod problem;
+pub mod search;
+pub mod shrink;
 pub mod target;
+pub mod worker;

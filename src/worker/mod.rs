@@ -1,0 +1,1 @@
+//! The child: places cases in layouts, runs them on a target, compares what came out.
