@@ -1,0 +1,53 @@
+//! Running one case once, as the shrinker and the commands see it.
+
+use super::verdict::Verdict;
+use crate::problem::{Case, Knobs};
+use std::time::Duration;
+
+/// In which kind of process a probe runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Freshness {
+    /// A worker that may have run other cases before.
+    Warm,
+    /// A worker that has run nothing.
+    Fresh,
+}
+
+/// What one probe came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observation {
+    pub verdict: Verdict,
+    /// Kernel or model that ran, where the target said so.
+    pub kernel: Option<String>,
+    /// Knobs as resolved by the target.
+    pub resolved: Knobs,
+    /// Page ranges mapped or unmapped for it.
+    pub remapped: u32,
+    /// From sending the case to knowing the verdict.
+    pub took: Duration,
+}
+
+/// Why no verdict can be had any more. The search that asked must end and keep what it has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProbeError {
+    #[error("interrupted")]
+    Interrupted,
+    #[error("the time that --time allows is used up")]
+    OutOfTime,
+    #[error("{0}")]
+    Setup(String),
+    #[error("the device no longer passes its health check: {0}")]
+    Unhealthy(String),
+}
+
+/// Runs cases one at a time.
+pub trait Prober {
+    /// Runs a case once.
+    ///
+    /// # Errors
+    /// Where no verdict can be had any more.
+    fn probe(&mut self, case: &Case, freshness: Freshness) -> Result<Observation, ProbeError>;
+
+    /// Cost of a probe that fails over the cost of one that passes, as measured so far; at least 1.
+    fn cost_ratio(&self) -> f64;
+}
