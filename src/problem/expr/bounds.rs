@@ -73,3 +73,63 @@ fn inclusive(comparison: Comparison) -> &'static [(Side, i64)] {
         Comparison::AtLeast => &[(Side::Lower, 0)],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ENV, condition};
+    use super::*;
+
+    const LDA: usize = 3;
+
+    fn bounds(text: &str) -> Vec<(Side, i128)> {
+        condition(text).bounds_on(LDA).iter().map(|bound| (bound.side, bound.eval(&ENV).unwrap())).collect()
+    }
+
+    #[test]
+    fn a_comparison_bounds_its_bare_side() {
+        use Side::{Lower, Upper};
+        for (text, expected) in [
+            ("lda >= M", vec![(Lower, 5)]),
+            ("lda > M", vec![(Lower, 6)]),
+            ("lda <= M", vec![(Upper, 5)]),
+            ("lda < M", vec![(Upper, 4)]),
+            ("lda == M", vec![(Lower, 5), (Upper, 5)]),
+            ("M <= lda", vec![(Lower, 5)]),
+            ("M < lda", vec![(Lower, 6)]),
+            ("M >= lda", vec![(Upper, 5)]),
+            ("M > (lda)", vec![(Upper, 4)]),
+            ("lda >= if(transA, K, M)", vec![(Lower, 0)]),
+        ] {
+            assert_eq!(bounds(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_conjunction_gives_the_bounds_of_all_its_sides() {
+        assert_eq!(bounds("lda >= M and (transA and 2 * M > lda) and K == 0"), [(Side::Lower, 5), (Side::Upper, 9)]);
+    }
+
+    #[test]
+    fn other_shapes_give_no_bounds() {
+        for text in [
+            "lda != M",
+            "lda + 1 >= M",
+            "lda >= lda",
+            "lda >= M * lda",
+            "lda >= if(lda > 3, 1, 2)",
+            "lda >= M or lda >= K",
+            "not lda < M",
+            "M >= K",
+            "transA",
+        ] {
+            assert_eq!(bounds(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_offset_is_checked() {
+        let text = "lda > 170141183460469231731687303715884105727";
+        let condition = condition(text);
+        assert_eq!(condition.bounds_on(LDA)[0].eval(&ENV), Err(EvalError::Overflow { column: 5 }));
+    }
+}

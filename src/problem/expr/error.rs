@@ -11,13 +11,14 @@ const SHOWN_NAME: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{problem} (column {column})")]
 pub struct ParseError {
-    problem: Problem,
+    /// Boxed because every frame of the parser holds several of these results.
+    problem: Box<Problem>,
     column: usize,
 }
 
 impl ParseError {
     pub(super) fn new(problem: Problem, column: usize) -> Self {
-        Self { problem, column }
+        Self { problem: Box::new(problem), column }
     }
 
     /// Where in the text, in characters, counted from 1; one past the last character for an early end.
@@ -70,8 +71,8 @@ pub(super) enum Problem {
     IntegerTooLarge,
     #[error("expected {wanted}, found {found}")]
     Expected { wanted: &'static str, found: String },
-    #[error("nested more than {0} levels deep")]
-    TooDeep(usize),
+    #[error("nested too deeply")]
+    TooDeep,
     #[error("unknown parameter `{0}`")]
     UnknownName(String),
     #[error("unknown operand `{0}`")]

@@ -163,3 +163,122 @@ fn divide(a: i128, b: i128, column: usize) -> Result<(i128, i128), EvalError> {
     let quotient = fits(a.checked_div(b), column)?;
     Ok((quotient, a - quotient * b))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{holds, value};
+    use super::*;
+
+    const MIN: &str = "(-2)^127";
+    const MAX: &str = "170141183460469231731687303715884105727";
+
+    #[test]
+    fn division_rounds_down_and_the_rest_has_the_sign_of_the_divisor() {
+        for (text, expected) in [
+            ("-7/2", -4),
+            ("7/-2", -4),
+            ("-7/-2", 3),
+            ("7/2", 3),
+            ("-6/2", -3),
+            ("-7%3", 2),
+            ("7%-3", -2),
+            ("-7%-3", -1),
+            ("7%3", 1),
+            ("-6%3", 0),
+            ("cdiv(7, 2)", 4),
+            ("cdiv(-7, 2)", -3),
+            ("cdiv(7, -2)", -3),
+            ("cdiv(-7, -2)", 4),
+            ("cdiv(6, 2)", 3),
+            ("cdiv(0, 5)", 0),
+            ("cdiv(1, 128)", 1),
+        ] {
+            assert_eq!(value(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_functions_and_choices_have_their_values() {
+        assert_eq!(value("M * N + lda - lda"), Ok(-15));
+        assert_eq!(value("min(M, N) + 10 * max(M, N)"), Ok(47));
+        assert_eq!(value("sizeof(A) * 10 + sizeof( B )"), Ok(24));
+        assert_eq!(value("rank"), Ok(7));
+        assert_eq!(value("if(transA, 1, 2)"), Ok(1));
+        assert_eq!(value("if(not transA, 1, 2)"), Ok(2));
+        assert_eq!(holds("dtype == 'bf16'"), Ok(true));
+        assert_eq!(holds("'f32' != dtype"), Ok(true));
+        assert_eq!(holds("dtype != 'bf16'"), Ok(false));
+        assert_eq!(holds("dtype == 'größe'"), Ok(false));
+    }
+
+    #[test]
+    fn comparisons_compare() {
+        for (text, expected) in [
+            ("1 < 1", false),
+            ("1 <= 1", true),
+            ("1 > 1", false),
+            ("1 >= 1", true),
+            ("1 == 1", true),
+            ("1 != 1", false),
+            ("N < K", true),
+            ("N > K", false),
+        ] {
+            assert_eq!(holds(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_operation_checks_for_overflow() {
+        let at = |text: &str, column| {
+            assert_eq!(value(text), Err(EvalError::Overflow { column }), "{text} at {column}");
+        };
+        at(&format!("{MAX} + 1"), 41);
+        at(&format!("{MIN} - 1"), 10);
+        at(&format!("{MIN} * -1"), 10);
+        at(&format!("{MIN} / -1"), 10);
+        at(&format!("-{MIN}"), 1);
+        at(&format!("cdiv({MIN}, -1)"), 1);
+        at("2^127", 2);
+        at("2^170141183460469231731687303715884105727", 2);
+        at("lda^3", 4);
+        at("lda * lda * lda", 11);
+        assert_eq!(value(&format!("{MIN} % -1")), Ok(0));
+        assert_eq!(value(&format!("{MIN} / 1")), Ok(i128::MIN));
+        assert_eq!(value(&format!("cdiv({MIN}, 1)")), Ok(i128::MIN));
+        assert_eq!(value(&format!("{MIN} / {MAX}")), Ok(-2));
+        assert_eq!(value(&format!("{MIN} % {MAX}")), Ok(i128::MAX - 1));
+        assert_eq!(value(&format!("{MAX} % {MIN}")), Ok(-1));
+    }
+
+    #[test]
+    fn huge_exponents_of_small_bases_are_exact() {
+        assert_eq!(value("K^0"), Ok(1));
+        assert_eq!(value("0^99999999999999"), Ok(0));
+        assert_eq!(value("1^99999999999999"), Ok(1));
+        assert_eq!(value("(-1)^99999999999999"), Ok(-1));
+        assert_eq!(value("(-1)^99999999999998"), Ok(1));
+        assert_eq!(value("lda^2"), Ok(i128::from(i64::MAX).pow(2)));
+    }
+
+    #[test]
+    fn division_by_zero_says_where() {
+        for text in ["1 / K", "1 % K"] {
+            assert_eq!(value(text), Err(EvalError::DivisionByZero { column: 3 }));
+        }
+        let error = value("M + cdiv(1, K)").unwrap_err();
+        assert_eq!(error.to_string(), "division by zero (column 5)");
+        assert_eq!(error.caret("M + cdiv(1, K)"), "M + cdiv(1, K)\n    ^");
+    }
+
+    #[test]
+    fn only_what_is_needed_is_evaluated() {
+        assert_eq!(value("if(K == 0, 1, 1 / K)"), Ok(1));
+        assert_eq!(value("if(K != 0, 1 / K, 2)"), Ok(2));
+        assert_eq!(holds("K != 0 and 1 / K == 1"), Ok(false));
+        assert_eq!(holds("K == 0 or 1 / K == 1"), Ok(true));
+        assert_eq!(holds("M == 5 and K != 0 and 1 / K == 1"), Ok(false));
+        assert!(holds("1 / K == 1 and K != 0").is_err());
+        assert!(holds("1 / K == 1 or K == 0").is_err());
+        assert!(value("min(1, 1 / K)").is_err());
+    }
+}

@@ -36,6 +36,8 @@ mod lexer;
 mod parser;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod testing;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -92,14 +94,11 @@ impl Expr {
     /// Parses `text`, with names as `scope` has them.
     ///
     /// # Errors
-    /// A text outside the grammar, an unknown name, a part of the wrong sort, or nesting deeper than 200 levels.
+    /// A text outside the grammar, an unknown name, a part of the wrong sort, or parentheses, calls and signs nested
+    /// too deeply (200 plain parentheses are, some 30 of the most crowded nesting are).
     pub fn parse(text: &str, scope: &dyn Scope) -> Result<Self, ParseError> {
         let root = parser::integer(text, scope)?;
-        let mut parameters = BTreeSet::new();
-        root.each_parameter(&mut |index| {
-            parameters.insert(index);
-        });
-        Ok(Self { text: text.into(), root, parameters: parameters.into_iter().collect() })
+        Ok(Self { text: text.into(), parameters: distinct(|visit| root.each_parameter(visit)), root })
     }
 
     /// The exact value.
@@ -145,11 +144,7 @@ impl Condition {
     /// As for [`Expr::parse`].
     pub fn parse(text: &str, scope: &dyn Scope) -> Result<Self, ParseError> {
         let root = parser::truth(text, scope)?;
-        let mut parameters = BTreeSet::new();
-        root.each_parameter(&mut |index| {
-            parameters.insert(index);
-        });
-        Ok(Self { text: text.into(), root, parameters: parameters.into_iter().collect() })
+        Ok(Self { text: text.into(), parameters: distinct(|visit| root.each_parameter(visit)), root })
     }
 
     /// Whether it holds.
@@ -189,4 +184,13 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// What `each` visits, ascending and once.
+fn distinct(each: impl FnOnce(&mut dyn FnMut(usize))) -> Box<[usize]> {
+    let mut indices = BTreeSet::new();
+    each(&mut |index| {
+        indices.insert(index);
+    });
+    indices.into_iter().collect()
 }

@@ -1,23 +1,27 @@
 //! Tokens to a checked tree: precedence, names and sorts in one pass.
 
+#[cfg(test)]
+mod tests;
+
 use super::error::{ParseError, Problem, shortened};
 use super::lexer::{Infix, Lexer, Located, Token};
 use super::tree::{Arithmetic, Comparison, Integer, Step, Truth};
 use super::{Scope, Symbol, eval};
 
-/// How deep parentheses, calls, signs and `not` may nest; bounds the stack of everything that walks a tree.
-pub(super) const MAX_DEPTH: usize = 200;
+/// How deep calls of [`Parser::expression`] nest: one for a pair of parentheses, an argument, a sign or `not`, one more
+/// for each operator that these are on the right of. Bounds the stack of everything that walks a tree.
+const MAX_DEPTH: usize = 200;
 
 type Parsed<T> = Result<T, ParseError>;
 
 /// Parses a whole text as an integer.
 pub(super) fn integer(text: &str, scope: &dyn Scope) -> Parsed<Integer> {
-    Parser::whole(text, scope)?.integer()
+    Ok(*Parser::whole(text, scope)?.integer()?)
 }
 
 /// Parses a whole text as a condition.
 pub(super) fn truth(text: &str, scope: &dyn Scope) -> Parsed<Truth> {
-    Parser::whole(text, scope)?.truth()
+    Ok(*Parser::whole(text, scope)?.truth()?)
 }
 
 /// How tightly an operator binds, loosest first.
@@ -54,7 +58,7 @@ impl Level {
     }
 }
 
-/// A parsed part whose sort its surroundings have still to accept.
+/// A parsed part whose sort its surroundings have still to accept; small, since every frame of the parser holds some.
 struct Term<'a> {
     value: Value<'a>,
     /// Where it starts.
@@ -62,10 +66,22 @@ struct Term<'a> {
 }
 
 enum Value<'a> {
-    Integer(Integer),
-    Truth(Truth),
-    Choice(Choice<'a>),
+    Integer(Box<Integer>),
+    Truth(Box<Truth>),
+    Choice(Box<Choice<'a>>),
     Text(&'a str),
+}
+
+impl From<Integer> for Value<'_> {
+    fn from(integer: Integer) -> Self {
+        Self::Integer(Box::new(integer))
+    }
+}
+
+impl From<Truth> for Value<'_> {
+    fn from(truth: Truth) -> Self {
+        Self::Truth(Box::new(truth))
+    }
 }
 
 /// A string choice, which is only something once a comparison gives it a value.
@@ -94,7 +110,7 @@ impl<'a> Term<'a> {
         ParseError::new(problem, self.column)
     }
 
-    fn integer(self) -> Parsed<Integer> {
+    fn integer(self) -> Parsed<Box<Integer>> {
         match self.value {
             Value::Integer(integer) => Ok(integer),
             Value::Truth(_) => Err(self.error(Problem::ConditionForInteger)),
@@ -103,7 +119,7 @@ impl<'a> Term<'a> {
         }
     }
 
-    fn truth(self) -> Parsed<Truth> {
+    fn truth(self) -> Parsed<Box<Truth>> {
         match self.value {
             Value::Truth(truth) => Ok(truth),
             Value::Integer(_) => Err(self.error(Problem::IntegerForCondition)),
@@ -113,7 +129,7 @@ impl<'a> Term<'a> {
     }
 
     /// One side of a comparison that has no choice and quoted value to pair.
-    fn side(self) -> Parsed<Integer> {
+    fn side(self) -> Parsed<Box<Integer>> {
         match self.value {
             Value::Truth(_) => Err(self.error(Problem::ComparedCondition)),
             _ => self.integer(),
@@ -162,19 +178,12 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// An expression one nesting level further in; `level` as for [`Self::expression`].
-    fn nested(&mut self, level: Level) -> Parsed<Term<'a>> {
-        if self.depth == MAX_DEPTH {
-            return Err(self.error(Problem::TooDeep(MAX_DEPTH)));
-        }
-        self.depth += 1;
-        let term = self.expression(level)?;
-        self.depth -= 1;
-        Ok(term)
-    }
-
     /// An operand and every operator after it that binds at least as tightly as `loosest`.
     fn expression(&mut self, loosest: Level) -> Parsed<Term<'a>> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.error(Problem::TooDeep));
+        }
+        self.depth += 1;
         let mut term = self.operand()?;
         while let Token::Infix(infix) = self.current.token {
             let level = Level::of(infix);
@@ -183,45 +192,46 @@ impl<'a> Parser<'a> {
             }
             let column = term.column;
             let value = match infix {
-                Infix::Or => Value::Truth(Truth::Any(self.run(term, Level::Or)?)),
-                Infix::And => Value::Truth(Truth::All(self.run(term, Level::And)?)),
-                Infix::Compare(comparison) => Value::Truth(self.comparison(term, comparison)?),
-                Infix::Arithmetic(_) => Value::Integer(self.chain(term, level)?),
+                Infix::Or => Truth::Any(self.run(term, Level::Or)?).into(),
+                Infix::And => Truth::All(self.run(term, Level::And)?).into(),
+                Infix::Compare(comparison) => self.comparison(term, comparison)?,
+                Infix::Arithmetic(_) => self.chain(term, level)?,
             };
             term = Term { value, column };
         }
+        self.depth -= 1;
         Ok(term)
     }
 
     /// The rest of a run of `and` or of `or`.
     fn run(&mut self, first: Term<'a>, level: Level) -> Parsed<Box<[Truth]>> {
-        let mut operands = vec![first.truth()?];
+        let mut operands = vec![*first.truth()?];
         while let Token::Infix(infix) = self.current.token {
             if Level::of(infix) != level {
                 break;
             }
             self.advance()?;
-            operands.push(self.expression(level.tighter())?.truth()?);
+            operands.push(*self.expression(level.tighter())?.truth()?);
         }
         Ok(operands.into())
     }
 
     /// The rest of a run of `+ -` or of `* / %`.
-    fn chain(&mut self, first: Term<'a>, level: Level) -> Parsed<Integer> {
-        let first = Box::new(first.integer()?);
+    fn chain(&mut self, first: Term<'a>, level: Level) -> Parsed<Value<'a>> {
+        let first = first.integer()?;
         let mut steps = Vec::new();
         while let Token::Infix(infix @ Infix::Arithmetic(operator)) = self.current.token {
             if Level::of(infix) != level {
                 break;
             }
             let column = self.advance()?.column;
-            let operand = self.expression(level.tighter())?.integer()?;
+            let operand = *self.expression(level.tighter())?.integer()?;
             steps.push(Step { operator, operand, column });
         }
-        Ok(Integer::Chain { first, steps: steps.into() })
+        Ok(Integer::Chain { first, steps: steps.into() }.into())
     }
 
-    fn comparison(&mut self, left: Term<'a>, comparison: Comparison) -> Parsed<Truth> {
+    fn comparison(&mut self, left: Term<'a>, comparison: Comparison) -> Parsed<Value<'a>> {
         let column = self.advance()?.column;
         let right = self.expression(Level::Comparison.tighter())?;
         if let Token::Infix(Infix::Compare(_)) = self.current.token {
@@ -232,8 +242,8 @@ impl<'a> Parser<'a> {
             (Value::Text(text), Value::Choice(choice)) => (choice, text, left.column),
             (left_value, right_value) => {
                 let side = |value, column| Term { value, column }.side();
-                let sides = Box::new([side(left_value, left.column)?, side(right_value, right.column)?]);
-                return Ok(Truth::Compare { comparison, sides, column });
+                let sides = Box::new([*side(left_value, left.column)?, *side(right_value, right.column)?]);
+                return Ok(Truth::Compare { comparison, sides, column }.into());
             }
         };
         let equal = match comparison {
@@ -245,7 +255,7 @@ impl<'a> Parser<'a> {
             }
         };
         let value = choice.index_of(text).map_err(|problem| ParseError::new(problem, text_column))?;
-        Ok(Truth::Choice { parameter: choice.index, value, equal })
+        Ok(Truth::Choice { parameter: choice.index, value, equal }.into())
     }
 
     /// A sign, `not`, or a primary with its exponent.
@@ -254,13 +264,13 @@ impl<'a> Parser<'a> {
         let value = match self.current.token {
             Token::Infix(Infix::Arithmetic(Arithmetic::Subtract)) => {
                 self.advance()?;
-                let operand = Box::new(self.nested(Level::Operand)?.integer()?);
-                Value::Integer(folded(Integer::Negate { operand, column }))
+                let operand = self.expression(Level::Operand)?.integer()?;
+                folded(Integer::Negate { operand, column }).into()
             }
             Token::Not => {
                 self.advance()?;
-                let operand = self.nested(Level::Comparison)?.truth()?;
-                Value::Truth(Truth::Not(Box::new(operand)))
+                let operand = self.expression(Level::Comparison)?.truth()?;
+                Truth::Not(operand).into()
             }
             _ => {
                 let base = self.primary()?;
@@ -275,7 +285,7 @@ impl<'a> Parser<'a> {
 
     fn power(&mut self, base: Term<'a>) -> Parsed<Term<'a>> {
         let start = base.column;
-        let base = Box::new(base.integer()?);
+        let base = base.integer()?;
         let column = self.advance()?.column;
         let Token::Integer(exponent) = self.current.token else {
             return Err(self.error(Problem::Exponent));
@@ -285,7 +295,7 @@ impl<'a> Parser<'a> {
             return Err(self.error(Problem::ChainedPower));
         }
         let power = Integer::Power { base, exponent, column };
-        Ok(Term { value: Value::Integer(folded(power)), column: start })
+        Ok(Term { value: folded(power).into(), column: start })
     }
 
     fn primary(&mut self) -> Parsed<Term<'a>> {
@@ -293,7 +303,7 @@ impl<'a> Parser<'a> {
         let value = match self.current.token {
             Token::Integer(value) => {
                 self.advance()?;
-                Value::Integer(Integer::Literal(value))
+                Integer::Literal(value).into()
             }
             Token::Text(text) => {
                 self.advance()?;
@@ -302,13 +312,13 @@ impl<'a> Parser<'a> {
             Token::Name(name) => {
                 self.advance()?;
                 match self.current.token {
-                    Token::Open => Value::Integer(self.call(name, column)?),
+                    Token::Open => self.call(name, column)?,
                     _ => self.resolved(name, column)?,
                 }
             }
             Token::Open => {
                 self.advance()?;
-                let value = self.nested(Level::Or)?.value;
+                let value = self.expression(Level::Or)?.value;
                 self.expect(Token::Close, "an operator or `)`")?;
                 value
             }
@@ -319,12 +329,12 @@ impl<'a> Parser<'a> {
 
     fn resolved(&self, name: &'a str, column: usize) -> Parsed<Value<'a>> {
         Ok(match self.scope.lookup(name) {
-            Some(Symbol::Integer(index)) => Value::Integer(Integer::Parameter(index)),
+            Some(Symbol::Integer(index)) => Integer::Parameter(index).into(),
             Some(Symbol::Condition { index, true_index }) => {
-                Value::Truth(Truth::Choice { parameter: index, value: true_index, equal: true })
+                Truth::Choice { parameter: index, value: true_index, equal: true }.into()
             }
-            Some(Symbol::Choice { index, values }) => Value::Choice(Choice { name, index, values }),
-            None if name == "rank" && self.scope.has_rank() => Value::Integer(Integer::Rank),
+            Some(Symbol::Choice { index, values }) => Value::Choice(Box::new(Choice { name, index, values })),
+            None if name == "rank" && self.scope.has_rank() => Integer::Rank.into(),
             None => {
                 return Err(ParseError::new(Problem::UnknownName(shortened(name)), column));
             }
@@ -332,17 +342,17 @@ impl<'a> Parser<'a> {
     }
 
     /// A call whose name is consumed and whose `(` is current.
-    fn call(&mut self, name: &str, column: usize) -> Parsed<Integer> {
+    fn call(&mut self, name: &str, column: usize) -> Parsed<Value<'a>> {
         match name {
-            "min" => Ok(Integer::Min(self.two_arguments("min")?)),
-            "max" => Ok(Integer::Max(self.two_arguments("max")?)),
-            "cdiv" => Ok(Integer::CeilingDivide { operands: self.two_arguments("cdiv")?, column }),
+            "min" => Ok(Integer::Min(self.two_arguments("min")?).into()),
+            "max" => Ok(Integer::Max(self.two_arguments("max")?).into()),
+            "cdiv" => Ok(Integer::CeilingDivide { operands: self.two_arguments("cdiv")?, column }.into()),
             "if" => {
                 self.advance()?;
                 let condition = self.argument("if", 3, false)?.truth()?;
                 let then = self.argument("if", 3, false)?.integer()?;
                 let otherwise = self.argument("if", 3, true)?.integer()?;
-                Ok(Integer::If(Box::new((condition, then, otherwise))))
+                Ok(Integer::If(Box::new((*condition, *then, *otherwise))).into())
             }
             "sizeof" => self.element_bytes(),
             _ => Err(ParseError::new(Problem::UnknownFunction(shortened(name)), column)),
@@ -353,7 +363,7 @@ impl<'a> Parser<'a> {
         self.advance()?;
         let first = self.argument(name, 2, false)?.integer()?;
         let second = self.argument(name, 2, true)?.integer()?;
-        Ok(Box::new([first, second]))
+        Ok(Box::new([*first, *second]))
     }
 
     /// One argument of `name`, which takes `count`, and the `,` or for the last one the `)` after it.
@@ -361,7 +371,7 @@ impl<'a> Parser<'a> {
         if self.current.token == Token::Close {
             return Err(self.error(Problem::Arguments { name, count }));
         }
-        let term = self.nested(Level::Or)?;
+        let term = self.expression(Level::Or)?;
         match (self.current.token, last) {
             (Token::Comma, false) | (Token::Close, true) => self.advance()?,
             (Token::Comma, true) | (Token::Close, false) => {
@@ -373,7 +383,7 @@ impl<'a> Parser<'a> {
         Ok(term)
     }
 
-    fn element_bytes(&mut self) -> Parsed<Integer> {
+    fn element_bytes(&mut self) -> Parsed<Value<'a>> {
         self.advance()?;
         let Token::Name(name) = self.current.token else {
             return Err(self.expected("the name of an operand"));
@@ -381,7 +391,7 @@ impl<'a> Parser<'a> {
         let operand = self.scope.operand(name).ok_or_else(|| self.error(Problem::UnknownOperand(shortened(name))))?;
         self.advance()?;
         self.expect(Token::Close, "`)`")?;
-        Ok(Integer::ElementBytes(operand))
+        Ok(Integer::ElementBytes(operand).into())
     }
 }
 
