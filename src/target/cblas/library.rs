@@ -41,8 +41,8 @@ pub enum CblasError {
     WidthContradiction { claim: String, observed: String },
 }
 
-/// MKL loads its parts globally: without `RTLD_DEEPBIND` the `cblas_sgemm` of a reference BLAS opened after it calls
-/// MKL's `sgemm_` (seen with MKL 2026.2 and `MKL_INTERFACE_LAYER=ILP64`, which makes the mix-up visible).
+/// MKL loads its parts globally: without `RTLD_DEEPBIND` the `cblas_sgemm` of BLIS or the reference BLAS, opened after
+/// it, calls MKL's `sgemm_` (MKL 2026.2; with `MKL_INTERFACE_LAYER=ILP64` it complains about arguments it never got).
 #[cfg(target_env = "gnu")]
 const KEEP_APART: i32 = libc::RTLD_NODELETE | libc::RTLD_DEEPBIND;
 #[cfg(not(target_env = "gnu"))]

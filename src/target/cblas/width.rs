@@ -7,8 +7,8 @@
 //! 64-bit register or word is 1 to a 32-bit library. With two columns of one row the second element then lies either
 //! next to the first or 2^32 + 1 elements on; both places are mapped, and the result tells which one was used. A
 //! product such as `j * ld` that a faulty 64-bit library narrows to 32 bits, in elements or bytes, lands on the near
-//! place as well, so no narrowing of that kind faults here; it could look like a 32-bit interface, which is why "32" needs all
-//! three operands and "64" only one.
+//! place as well, so no narrowing of that kind faults here; it could look like a 32-bit interface, which is why "32"
+//! needs all three operands and "64" only one.
 
 use std::fmt;
 use std::ptr;
