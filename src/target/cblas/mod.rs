@@ -1,1 +1,27 @@
-//! Any CBLAS, loaded at run time.
+//! Any CBLAS or Fortran BLAS, loaded at run time.
+//!
+//! A leaf: it knows shapes, leading dimensions and libraries, nothing of the rest of the program.
+//!
+//! What a library says about an argument it dislikes differs: the reference CBLAS and ATLAS call `exit(255)`, GSL
+//! aborts, ATLAS's Fortran interface stops the process with status 0, OpenBLAS, BLIS and MKL print a line and return
+//! (Debian 12, seen with m = -1, lda = 1 < m and ldc = 0). A library loaded with `RTLD_LOCAL` binds its own `xerbla`,
+//! so the complaint cannot be caught. It is prevented: [`GemmCall::check`] applies the BLAS rules first and
+//! [`Library::gemm`] answers [`Refusal`] without calling. A library that leaves the process over a legal call is
+//! therefore a crash of the caller's process, even if the exit status is 0.
+//!
+//! One file a concern: `library` finds and opens, `symbols` knows names, `width` knows the size of an int, `call` holds
+//! the prototypes, `identity` says which file answered.
+
+mod call;
+mod identity;
+mod library;
+mod symbols;
+mod width;
+
+#[cfg(test)]
+mod tests;
+
+pub use call::{GemmCall, Real, Refusal};
+pub use library::{CblasError, Description, Library, describe, find};
+pub use symbols::{Decoration, Interface};
+pub use width::IntWidth;

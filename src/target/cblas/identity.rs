@@ -1,0 +1,190 @@
+//! Which file answered: paths, versions, build ids and digests.
+
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::{Dyn, ElfFile64, FileHeader};
+use object::{Endianness, Object};
+use sha2::{Digest, Sha256};
+
+use super::symbols::{Decoration, Exports};
+
+const UNKNOWN: &str = "unknown";
+
+/// What a library exports about itself.
+pub(super) struct Version {
+    /// `OpenBLAS`, `BLIS`, `MKL`, `ATLAS`, or that no marker of these is exported.
+    pub(super) name: &'static str,
+    pub(super) text: String,
+    /// The core type that OpenBLAS picked, where there is one.
+    pub(super) core: Option<String>,
+    /// Exported by the object that computes, which may be a dependency of the one that was opened.
+    marker: Option<String>,
+}
+
+impl Version {
+    pub(super) fn read(exports: &Exports, decoration: Decoration) -> Version {
+        let marked = |name, text, core, marker| Version {
+            name,
+            text,
+            core,
+            marker: Some(marker),
+        };
+        if let Some(marker) = exports.decorated(decoration, "openblas_get_config") {
+            let core = exports
+                .decorated(decoration, "openblas_get_corename")
+                .and_then(|name| text_from(exports, &name));
+            return marked(
+                "OpenBLAS",
+                text_from(exports, &marker).unwrap_or(UNKNOWN.into()),
+                core,
+                marker,
+            );
+        }
+        let marker = "bli_info_get_version_str".to_string();
+        if let Some(text) = text_from(exports, &marker) {
+            return marked("BLIS", text, None, marker);
+        }
+        let marker = "MKL_Get_Version_String".to_string();
+        if exports.address(&marker).is_some() {
+            return marked(
+                "MKL",
+                mkl_version(exports, &marker).unwrap_or(UNKNOWN.into()),
+                None,
+                marker,
+            );
+        }
+        let marker = "ATL_buildinfo".to_string();
+        if exports.address(&marker).is_some() {
+            // ATL_buildinfo prints to stdout, which may carry a report: not called.
+            return marked("ATLAS", UNKNOWN.into(), None, marker);
+        }
+        Version {
+            name: "BLAS of no known brand",
+            text: UNKNOWN.into(),
+            core: None,
+            marker: None,
+        }
+    }
+
+    /// The object that exports the marker.
+    pub(super) fn object(&self, exports: &Exports) -> Option<PathBuf> {
+        object_of(exports.address(self.marker.as_deref()?)?)
+    }
+}
+
+/// Calls a `const char *f(void)`.
+fn text_from(exports: &Exports, name: &str) -> Option<String> {
+    // SAFETY: openblas_get_config, openblas_get_corename and bli_info_get_version_str have this type.
+    let text = unsafe { exports.function::<unsafe extern "C" fn() -> *const c_char>(name)?() };
+    // SAFETY: they return a static string that ends in NUL, or null.
+    (!text.is_null()).then(|| {
+        unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .trim()
+            .to_string()
+    })
+}
+
+/// `void MKL_Get_Version_String(char *buffer, int length)`; the lower-case name is Fortran's.
+fn mkl_version(exports: &Exports, name: &str) -> Option<String> {
+    let mut buffer = [0u8; 256];
+    // SAFETY: this is the prototype in mkl_service.h; the length keeps it inside the buffer, whose last byte stays NUL.
+    unsafe {
+        exports.function::<unsafe extern "C" fn(*mut c_char, c_int)>(name)?(
+            buffer.as_mut_ptr().cast(),
+            255,
+        );
+    }
+    Some(
+        CStr::from_bytes_until_nul(&buffer)
+            .ok()?
+            .to_string_lossy()
+            .trim()
+            .to_string(),
+    )
+}
+
+/// Asks the library to compute in the calling thread, and says how.
+pub(super) fn use_one_thread(exports: &Exports, decoration: Decoration) -> String {
+    if let Some(name) = exports.decorated(decoration, "openblas_set_num_threads") {
+        // SAFETY: `void openblas_set_num_threads(int)`.
+        if let Some(set) = unsafe { exports.function::<unsafe extern "C" fn(c_int)>(&name) } {
+            // SAFETY: one thread is always legal.
+            unsafe { set(1) };
+            return format!("1, set by {name}");
+        }
+    }
+    // SAFETY: `void bli_thread_set_num_threads(dim_t)`, a dim_t of one register; `void MKL_Set_Num_Threads(int)`.
+    let (blis, mkl) = unsafe {
+        (
+            exports.function::<unsafe extern "C" fn(isize)>("bli_thread_set_num_threads"),
+            exports.function::<unsafe extern "C" fn(c_int)>("MKL_Set_Num_Threads"),
+        )
+    };
+    if let Some(set) = blis {
+        // SAFETY: one thread is always legal.
+        unsafe { set(1) };
+        return "1, set by bli_thread_set_num_threads".to_string();
+    }
+    if let Some(set) = mkl {
+        // SAFETY: one thread is always legal.
+        unsafe { set(1) };
+        return "1, set by MKL_Set_Num_Threads".to_string();
+    }
+    "not set: no interface for it is exported".to_string()
+}
+
+/// The file that an address of code or data was loaded from.
+pub(super) fn object_of(address: *mut c_void) -> Option<PathBuf> {
+    // SAFETY: Dl_info is plain data; dladdr fills it in or returns 0.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: dladdr only looks the address up.
+    if unsafe { libc::dladdr(address, &mut info) } == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the name belongs to the loader, ends in NUL and lives while the object is loaded.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    std::fs::canonicalize(Path::new(OsStr::from_bytes(name.to_bytes()))).ok()
+}
+
+/// What a file says about itself, as pairs whose names start with `role`. What cannot be read is "unknown".
+pub(super) fn file_facts(role: &str, path: &Path) -> Vec<(String, String)> {
+    let mut facts = vec![(role.to_string(), path.display().to_string())];
+    let mut add = |what: &str, value: Option<String>| {
+        facts.push((
+            format!("{role} {what}"),
+            value.unwrap_or_else(|| UNKNOWN.to_string()),
+        ));
+    };
+    let data = std::fs::read(path).ok();
+    let data = data.as_deref();
+    add("soname", data.and_then(soname));
+    add("bytes", data.map(|data| data.len().to_string()));
+    add("build id", data.and_then(build_id));
+    add("sha256", data.map(|data| hex(&Sha256::digest(data))));
+    facts
+}
+
+fn build_id(data: &[u8]) -> Option<String> {
+    object::File::parse(data).ok()?.build_id().ok()?.map(hex)
+}
+
+fn soname(data: &[u8]) -> Option<String> {
+    let file = ElfFile64::<Endianness>::parse(data).ok()?;
+    let (endian, sections) = (
+        file.endian(),
+        file.elf_header().sections(file.endian(), data).ok()?,
+    );
+    let (entries, strings) = sections.dynamic(endian, data).ok()??;
+    let strings = sections.strings(endian, data, strings).ok()?;
+    let entry = entries
+        .iter()
+        .find(|entry| entry.tag32(endian) == Some(object::elf::DT_SONAME))?;
+    Some(String::from_utf8_lossy(entry.string(endian, strings).ok()?).into_owned())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
