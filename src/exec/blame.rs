@@ -1,0 +1,162 @@
+//! Who is to blame for a bad verdict: the case alone, what ran before it, or a gap read that does no harm.
+
+use super::job::{self, CaseResult, Job};
+use super::pool::Pool;
+use super::probe::ProbeError;
+use super::protocol::LayoutLine;
+use super::signature::Signature;
+use super::verdict::{Place, Verdict};
+use crate::device::Access;
+use crate::problem::{Case, Gaps};
+
+/// What becomes of reads between the rows of an operand that allows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GapRule {
+    /// Map the page, full of NaN, and look at the result.
+    Note,
+    /// Every gap access is a failure (`--strict-gaps`).
+    Strict,
+}
+
+/// Gap pages mapped for one case before it is left as it is.
+const GAP_PAGES: usize = 64;
+
+/// A verdict after the gap rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settled {
+    pub verdict: Verdict,
+    /// Gap pages that had to be mapped.
+    pub gap_pages: u32,
+}
+
+/// Runs a case that faulted on a gap read again with that page mapped and full of NaN, until it ends otherwise.
+///
+/// A right result makes the reads harmless: the verdict is the pass. A wrong one means that the value was used: the fault stays.
+///
+/// # Errors
+/// Where no verdict can be had any more.
+pub fn settle_gap(
+    pool: &Pool,
+    case: &Case,
+    seed: u64,
+    verdict: Verdict,
+    rule: GapRule,
+) -> Result<Settled, ProbeError> {
+    let mut pages = vec![];
+    let mut now = verdict.clone();
+    while rule == GapRule::Note && pages.len() < GAP_PAGES {
+        let Some(address) = harmless_place(pool, &now) else { break };
+        let page = address & !(pool.hello().arena.page_bytes.max(1) - 1);
+        if pages.contains(&page) {
+            break;
+        }
+        pages.push(page);
+        let mut job = Job::single(0, case, seed);
+        job.also_map.clone_from(&pages);
+        now = match pool.run_fresh(&job)?.into_iter().next() {
+            Some(r) => r.verdict,
+            None => break,
+        };
+    }
+    let gap_pages = pages.len() as u32;
+    let settled = if now.is_pass() || harmless_place(pool, &verdict).is_none() { now } else { verdict_after(now, verdict) };
+    Ok(Settled { verdict: settled, gap_pages })
+}
+
+/// The last run decides, unless it only shows the damage of the reads that came before: then the first address is the evidence.
+fn verdict_after(now: Verdict, first: Verdict) -> Verdict {
+    match now {
+        Verdict::Fault(_) | Verdict::Hang { .. } | Verdict::Crash { .. } => now,
+        Verdict::Wrong(_) | Verdict::Pass { .. } | Verdict::Refused { .. } | Verdict::Skipped { .. } => first,
+    }
+}
+
+/// The address of a read in a gap of an operand that allows such reads.
+fn harmless_place(pool: &Pool, verdict: &Verdict) -> Option<u64> {
+    let Verdict::Fault(fault) = verdict else { return None };
+    let hit = fault.hit.as_ref().filter(|h| h.place == Place::Gap)?;
+    let operand = pool.problem().operand(&hit.operand)?;
+    let reads = fault.access == Some(Access::Read);
+    (reads && pool.problem().operands[operand].gaps == Gaps::Read).then_some(fault.address)?
+}
+
+/// What a bad verdict of a batch comes to when the case runs alone.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Blame {
+    /// Bad alone in fresh processes, `bad` of `runs` times.
+    Alone { verdict: Verdict, bad: u32, runs: u32 },
+    /// The case reads between rows, and its result is right: a note.
+    GapNote { pages: u32 },
+    /// Passes alone, fails after what the worker ran before it.
+    History { verdict: Verdict, lines: Vec<LayoutLine> },
+    /// Could not be made to fail again, alone or with its history, in `runs` runs.
+    Unreproduced { runs: u32 },
+}
+
+/// Most runs of a case that fails only sometimes.
+const MOST_RUNS: u32 = 20;
+
+/// Runs a bad case alone in fresh processes, `confirm` times and more often if the runs disagree; replays its history
+/// where it passes alone.
+///
+/// # Errors
+/// Where no verdict can be had any more.
+pub fn blame(
+    pool: &Pool,
+    case: &Case,
+    seed: u64,
+    batch: &CaseResult,
+    confirm: u32,
+    rule: GapRule,
+) -> Result<Blame, ProbeError> {
+    let mut first_bad: Option<Verdict> = None;
+    let (mut bad, mut runs) = (0, 0);
+    while runs < confirm || (bad > 0 && bad < runs && runs < MOST_RUNS) {
+        let alone = pool.probe(case, seed, true)?.verdict;
+        let settled = settle_gap(pool, case, seed, alone, rule)?;
+        if settled.gap_pages > 0 && settled.verdict.is_pass() && first_bad.is_none() {
+            return Ok(Blame::GapNote { pages: settled.gap_pages });
+        }
+        runs += 1;
+        let same = match (&first_bad, Signature::of(&settled.verdict)) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(first), Some(s)) => Signature::of(first).is_some_and(|f| f.matches(&s)),
+        };
+        if same {
+            bad += 1;
+            first_bad.get_or_insert(settled.verdict);
+        }
+    }
+    if let Some(verdict) = first_bad {
+        return Ok(Blame::Alone { verdict, bad, runs });
+    }
+    if let Some(verdict) = replay(pool, case, seed, batch)? {
+        return Ok(Blame::History { verdict, lines: batch.history.clone() });
+    }
+    for _ in runs..MOST_RUNS {
+        runs += 1;
+        let alone = pool.probe(case, seed, true)?.verdict;
+        if alone.is_bad() {
+            return Ok(Blame::Alone { verdict: alone, bad: 1, runs });
+        }
+    }
+    Ok(Blame::Unreproduced { runs })
+}
+
+/// Runs what the worker had run before, then the case; its verdict where it is bad again.
+fn replay(pool: &Pool, case: &Case, seed: u64, batch: &CaseResult) -> Result<Option<Verdict>, ProbeError> {
+    if batch.history.is_empty() {
+        return Ok(None);
+    }
+    let mut seat = pool.take()?;
+    for line in &batch.history {
+        if !job::replay_line(pool, &mut seat, line)? {
+            // It fails earlier than it did: whatever that is, it is not this history.
+            return Ok(None);
+        }
+    }
+    let mut seat = Some(seat);
+    let results = job::run(pool, &mut seat, &Job::single(batch.id, case, seed))?;
+    Ok(results.into_iter().map(|r| r.verdict).find(Verdict::is_bad))
+}

@@ -1,0 +1,205 @@
+//! A layout's worth of cases, and running it to the end over as many workers as it takes.
+
+use super::death;
+use super::pool::Pool;
+use super::probe::ProbeError;
+use super::protocol::{LayoutLine, WireCase};
+use super::verdict::Verdict;
+use super::worker::{Death, Heard, Worker, WorkerError};
+use crate::problem::{Case, Instance, Knobs};
+use crate::worker::layout::Layout;
+use std::time::{Duration, Instant};
+
+/// Cases that share mapped pages. Ids are unique in a run.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub layout: u64,
+    pub cases: Vec<(u64, Case)>,
+    /// Seed of the operand contents.
+    pub seed: u64,
+    /// Gap pages that are mapped besides, for every case.
+    pub also_map: Vec<u64>,
+}
+
+impl Job {
+    /// A job of one case: nothing else shares its pages.
+    pub fn single(id: u64, case: &Case, seed: u64) -> Job {
+        Job { layout: id, cases: vec![(id, case.clone())], seed, also_map: vec![] }
+    }
+}
+
+/// What one case of a job came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseResult {
+    pub id: u64,
+    pub verdict: Verdict,
+    pub kernel: Option<String>,
+    pub resolved: Knobs,
+    pub remapped: u32,
+    pub took: Duration,
+    /// For a bad verdict: the lines that this worker had run before, oldest first.
+    pub history: Vec<LayoutLine>,
+}
+
+/// Lines of a worker that are kept for a replay of its history.
+pub const HISTORY_LINES: usize = 32;
+
+/// A worker with what it has run.
+#[derive(Debug)]
+pub struct Seat {
+    pub worker: Worker,
+    pub history: Vec<LayoutLine>,
+}
+
+impl Seat {
+    pub fn remember(&mut self, line: LayoutLine) {
+        if self.history.len() == HISTORY_LINES {
+            self.history.remove(0);
+        }
+        self.history.push(line);
+    }
+}
+
+/// Runs the cases of a job in order; `seat` is taken over and left with a usable worker or none.
+///
+/// # Errors
+/// Where no verdict can be had any more.
+pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
+    let wire: Vec<WireCase> = job
+        .cases
+        .iter()
+        .map(|(id, case)| {
+            let mut w = WireCase::new(*id, job.seed, pool.problem(), case);
+            w.also_map.clone_from(&job.also_map);
+            w
+        })
+        .collect();
+    let mut left: Vec<u64> = job.cases.iter().map(|c| c.0).collect();
+    let mut results = Vec::with_capacity(left.len());
+    let mut lost = 0;
+    while !left.is_empty() {
+        if seat.is_none() {
+            *seat = Some(pool.take()?);
+        }
+        let Some(here) = seat.as_mut() else { continue };
+        let line =
+            LayoutLine { layout: job.layout, cases: wire.clone(), run: left.clone(), caps: pool.settings().caps };
+        let ended = one_line(pool, here, job, &line, &mut left, &mut results)?;
+        match ended {
+            None => here.remember(line),
+            Some(Ended::Culprit) => {
+                lost = 0;
+                *seat = None;
+            }
+            Some(Ended::Unclaimed(why)) => {
+                // Died before it announced anything: not the case's fault, unless it keeps happening.
+                *seat = None;
+                lost += 1;
+                if lost == 3 {
+                    return Err(ProbeError::Setup(format!("workers end before they announce a case: {why}")));
+                }
+            }
+        }
+    }
+    Ok(results)
+}
+
+/// Runs a line again for its effect on the worker; false where the worker did not survive it.
+///
+/// # Errors
+/// Where the run was interrupted.
+pub fn replay_line(pool: &Pool, seat: &mut Seat, line: &LayoutLine) -> Result<bool, ProbeError> {
+    let patience = pool.settings().case_timeout;
+    if seat.worker.send(line, patience).is_err() {
+        return Ok(false);
+    }
+    for id in &line.run {
+        match seat.worker.hear(*id, patience, pool.interrupt()) {
+            Ok(Heard::Answer(_)) => {}
+            Ok(Heard::Died { .. }) | Err(WorkerError::Setup(_)) => return Ok(false),
+            Err(WorkerError::Interrupted) => return Err(ProbeError::Interrupted),
+        }
+    }
+    Ok(true)
+}
+
+enum Ended {
+    Culprit,
+    Unclaimed(String),
+}
+
+fn one_line(
+    pool: &Pool,
+    seat: &mut Seat,
+    job: &Job,
+    line: &LayoutLine,
+    left: &mut Vec<u64>,
+    results: &mut Vec<CaseResult>,
+) -> Result<Option<Ended>, ProbeError> {
+    let patience = pool.settings().case_timeout;
+    if seat.worker.send(line, patience).is_err() {
+        // It died between two jobs; nothing was in flight.
+        return Ok(Some(Ended::Unclaimed("the worker had ended".to_owned())));
+    }
+    let mut before = Instant::now();
+    while let Some(&id) = left.first() {
+        let heard = seat.worker.hear(id, patience, pool.interrupt()).map_err(|e| match e {
+            WorkerError::Interrupted => ProbeError::Interrupted,
+            WorkerError::Setup(s) => ProbeError::Setup(s),
+        })?;
+        let took = before.elapsed();
+        before = Instant::now();
+        match heard {
+            Heard::Answer(answer) => {
+                let verdict = answer.verdict().map_err(ProbeError::Setup)?;
+                let history = if verdict.is_bad() { seat.history.clone() } else { vec![] };
+                pool.count(&verdict, took, answer.remapped);
+                results.push(CaseResult {
+                    id,
+                    verdict,
+                    kernel: answer.kernel,
+                    resolved: answer.resolved,
+                    remapped: answer.remapped,
+                    took,
+                    history,
+                });
+                left.remove(0);
+            }
+            Heard::Died { culprit: Some(_), death } => {
+                let verdict = blame(pool, &seat.worker, job, id, &death);
+                pool.count(&verdict, took, 0);
+                let history = std::mem::take(&mut seat.history);
+                let (kernel, resolved) = (None, Knobs::new());
+                results.push(CaseResult { id, verdict, kernel, resolved, remapped: 0, took, history });
+                left.remove(0);
+                return Ok(Some(Ended::Culprit));
+            }
+            Heard::Died { culprit: None, death } => return Ok(Some(Ended::Unclaimed(describe(&death)))),
+        }
+    }
+    Ok(None)
+}
+
+/// The verdict on a culprit, its address tied to an operand by planning the same layout again.
+fn blame(pool: &Pool, worker: &Worker, job: &Job, id: u64, death: &Death) -> Verdict {
+    let instances: Vec<Instance> =
+        job.cases.iter().filter_map(|(_, c)| pool.problem().instance(c.clone()).ok()).collect();
+    let refs: Vec<&Instance> = instances.iter().collect();
+    let index = job.cases.iter().position(|c| c.0 == id);
+    let layout = Layout::plan(&worker.hello.arena, &refs).ok();
+    let placed = match (&layout, index) {
+        (Some(layout), Some(i)) if refs.len() == job.cases.len() => Some((layout, i, refs[i])),
+        _ => None,
+    };
+    death::verdict(death, &worker.hello, placed)
+}
+
+fn describe(death: &Death) -> String {
+    match death {
+        Death::Deadline { after } => format!("silent for {} s before it announced a case", after.as_secs_f64()),
+        Death::Protocol(what) => what.clone(),
+        Death::Ended { exit, stderr_tail, .. } => {
+            format!("{}: {}", super::worker::describe_exit(*exit), super::worker::last_line(stderr_tail))
+        }
+    }
+}

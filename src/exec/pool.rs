@@ -1,0 +1,285 @@
+//! Workers side by side, and spares kept started: a fault kills the worker in use, and starting one takes milliseconds.
+
+use super::interrupt::Interrupt;
+use super::job::{self, CaseResult, Job, Seat};
+use super::probe::ProbeError;
+use super::protocol::Hello;
+use super::spawn::Spawner;
+use super::verdict::Verdict;
+use super::worker::{Starting, Worker, WorkerError, WorkerSpec};
+use crate::problem::{Assignment, Case, Problem, Value};
+use crate::target::Caps;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How a pool runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Workers side by side.
+    pub jobs: usize,
+    pub caps: Caps,
+    pub case_timeout: Duration,
+    /// When the run ends.
+    pub until: Option<Instant>,
+}
+
+/// Counters of a run.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub processes: AtomicU64,
+    pub passes: AtomicU64,
+    pub bad: AtomicU64,
+    pub other: AtomicU64,
+    pub remapped: AtomicU64,
+    pass_nanos: AtomicU64,
+    bad_nanos: AtomicU64,
+}
+
+/// Workers of one target for one problem.
+#[derive(Debug)]
+pub struct Pool {
+    spawner: Spawner,
+    spec: WorkerSpec,
+    problem: Arc<Problem>,
+    settings: Settings,
+    interrupt: Interrupt,
+    hello: Hello,
+    spares: Mutex<VecDeque<Starting>>,
+    seats: Vec<Mutex<Option<Seat>>>,
+    pub counters: Counters,
+}
+
+impl Pool {
+    /// Starts the first worker and learns what the target says of itself; then narrows nothing: the caller does.
+    ///
+    /// # Errors
+    /// A sentence, where no worker can be started.
+    pub fn start(
+        spec: WorkerSpec,
+        problem: Arc<Problem>,
+        settings: Settings,
+        interrupt: Interrupt,
+    ) -> Result<Pool, WorkerError> {
+        let spawner = Spawner::start().map_err(|e| WorkerError::Setup(e.to_string()))?;
+        let first = Starting::start(&spawner, &spec)?.ready(&spec, &interrupt)?;
+        let mut seats: Vec<Mutex<Option<Seat>>> = (0..settings.jobs.max(1)).map(|_| Mutex::new(None)).collect();
+        let hello = first.hello.clone();
+        seats[0] = Mutex::new(Some(Seat { worker: first, history: vec![] }));
+        let counters = Counters::default();
+        counters.processes.fetch_add(1, Ordering::Relaxed);
+        Ok(Pool {
+            spawner,
+            spec,
+            problem,
+            settings,
+            interrupt,
+            hello,
+            spares: Mutex::new(VecDeque::new()),
+            seats,
+            counters,
+        })
+    }
+
+    pub fn problem(&self) -> &Arc<Problem> {
+        &self.problem
+    }
+
+    /// Replaces the problem by a narrowed one: same parameters, smaller domains.
+    pub fn narrow(&mut self, problem: Arc<Problem>) {
+        self.problem = problem;
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Changes when the run ends.
+    pub fn set_until(&mut self, until: Option<Instant>) {
+        self.settings.until = until;
+    }
+
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    pub fn spec(&self) -> &WorkerSpec {
+        &self.spec
+    }
+
+    /// What the first worker said.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// A worker that has run nothing: a spare if one is started.
+    ///
+    /// # Errors
+    /// Where none can be started, or the run is over.
+    pub fn take(&self) -> Result<Seat, ProbeError> {
+        self.check()?;
+        let setup = |e: WorkerError| match e {
+            WorkerError::Interrupted => ProbeError::Interrupted,
+            WorkerError::Setup(s) => ProbeError::Setup(s),
+        };
+        let spare = lock(&self.spares).pop_front();
+        let starting = match spare {
+            Some(s) => s,
+            None => self.launch().map_err(setup)?,
+        };
+        let worker: Worker = starting.ready(&self.spec, &self.interrupt).map_err(setup)?;
+        // Refill now: the next one starts while this one works.
+        while lock(&self.spares).len() < self.settings.jobs {
+            let next = self.launch().map_err(setup)?;
+            lock(&self.spares).push_back(next);
+        }
+        Ok(Seat { worker, history: vec![] })
+    }
+
+    fn launch(&self) -> Result<Starting, WorkerError> {
+        self.counters.processes.fetch_add(1, Ordering::Relaxed);
+        Starting::start(&self.spawner, &self.spec)
+    }
+
+    /// Whether the run may go on.
+    ///
+    /// # Errors
+    /// Where it was interrupted or its time is used up.
+    pub fn check(&self) -> Result<(), ProbeError> {
+        if self.interrupt.is_set() {
+            return Err(ProbeError::Interrupted);
+        }
+        match self.settings.until {
+            Some(t) if Instant::now() >= t => Err(ProbeError::OutOfTime),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs jobs side by side; results in the order of the jobs, complete ones only. `on` hears of each job as it ends.
+    ///
+    /// The first error ends the run of the others; what had ended before is returned with it.
+    pub fn run(
+        &self,
+        jobs: &[Job],
+        on: &(dyn Fn(&[CaseResult]) + Sync),
+    ) -> (Vec<Option<Vec<CaseResult>>>, Option<ProbeError>) {
+        let next = AtomicUsize::new(0);
+        let stop = AtomicBool::new(false);
+        let results: Vec<Mutex<Option<Vec<CaseResult>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+        let error = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for seat in &self.seats {
+                let (next, stop, results, error) = (&next, &stop, &results, &error);
+                scope.spawn(move || {
+                    let mut seat = lock(seat);
+                    while !stop.load(Ordering::Relaxed) {
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(job) = jobs.get(i) else { break };
+                        match self.check().and_then(|()| job::run(self, &mut seat, job)) {
+                            Ok(r) => {
+                                on(&r);
+                                *lock(&results[i]) = Some(r);
+                            }
+                            Err(e) => {
+                                *seat = None;
+                                stop.store(true, Ordering::Relaxed);
+                                lock(error).get_or_insert(e);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let results = results.into_iter().map(|r| r.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
+        (results, error.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs one job on the first seat's worker.
+    ///
+    /// # Errors
+    /// As [`job::run`].
+    pub fn run_warm(&self, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
+        self.check()?;
+        let mut seat = lock(&self.seats[0]);
+        let outcome = job::run(self, &mut seat, job);
+        if outcome.is_err() {
+            *seat = None;
+        }
+        outcome
+    }
+
+    /// Runs one job on a worker that has run nothing. If it survives, it takes the first seat.
+    ///
+    /// # Errors
+    /// As [`job::run`].
+    pub fn run_fresh(&self, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
+        let mut fresh = Some(self.take()?);
+        let outcome = job::run(self, &mut fresh, job)?;
+        if fresh.is_some() {
+            *lock(&self.seats[0]) = fresh;
+        }
+        Ok(outcome)
+    }
+
+    /// The knobs that a case has.
+    ///
+    /// # Errors
+    /// Where the worker does not answer.
+    pub fn knobs(&self, params: &Assignment) -> Result<BTreeMap<String, Vec<Value>>, ProbeError> {
+        let mut seat = lock(&self.seats[0]);
+        if seat.is_none() {
+            *seat = Some(self.take()?);
+        }
+        let Some(here) = seat.as_mut() else { return Ok(BTreeMap::new()) };
+        let shown = self.problem.show(params).into_iter().collect();
+        here.worker.knobs(shown, self.settings.case_timeout, &self.interrupt).map_err(|e| match e {
+            WorkerError::Interrupted => ProbeError::Interrupted,
+            WorkerError::Setup(s) => ProbeError::Setup(s),
+        })
+    }
+
+    pub(super) fn count(&self, verdict: &Verdict, took: Duration, remapped: u32) {
+        let c = &self.counters;
+        c.remapped.fetch_add(u64::from(remapped), Ordering::Relaxed);
+        let nanos = took.as_nanos() as u64;
+        if verdict.is_pass() {
+            c.passes.fetch_add(1, Ordering::Relaxed);
+            c.pass_nanos.fetch_add(nanos, Ordering::Relaxed);
+        } else if verdict.ends_worker() && !matches!(verdict, Verdict::Hang { .. }) {
+            c.bad.fetch_add(1, Ordering::Relaxed);
+            c.bad_nanos.fetch_add(nanos, Ordering::Relaxed);
+        } else if verdict.is_bad() {
+            c.bad.fetch_add(1, Ordering::Relaxed);
+        } else {
+            c.other.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Mean cost of a fault over mean cost of a pass, as measured so far; 10 before both were seen; at least 1.
+    pub fn cost_ratio(&self) -> f64 {
+        let c = &self.counters;
+        let mean = |nanos: &AtomicU64, n: &AtomicU64| match n.load(Ordering::Relaxed) {
+            0 => None,
+            n => Some(nanos.load(Ordering::Relaxed) as f64 / n as f64),
+        };
+        match (mean(&c.pass_nanos, &c.passes), mean(&c.bad_nanos, &c.bad)) {
+            (Some(pass), Some(bad)) if pass > 0.0 => (bad / pass).max(1.0),
+            _ => 10.0,
+        }
+    }
+
+    /// Runs a single case with its own pages.
+    ///
+    /// # Errors
+    /// As [`job::run`].
+    pub fn probe(&self, case: &Case, seed: u64, fresh: bool) -> Result<CaseResult, ProbeError> {
+        let job = Job::single(0, case, seed);
+        let results = if fresh { self.run_fresh(&job)? } else { self.run_warm(&job)? };
+        results.into_iter().next().ok_or_else(|| ProbeError::Setup("a worker gave no verdict".to_owned()))
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

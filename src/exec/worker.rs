@@ -1,0 +1,318 @@
+//! One worker seen from outside: its process, its channel, its intent page.
+
+use super::channel::{ChannelError, LineChannel, ReadState};
+use super::child::{Child, Exit};
+use super::intent::IntentPage;
+use super::interrupt::Interrupt;
+use super::protocol::{Answer, AskKnobs, Hello, KnobsAnswer, LayoutLine, SetupFailed, VERSION};
+use super::spawn::{ChildSpec, Inherit, InheritFd, Spawner};
+use crate::device::cpu::fault::{Fault as RawFault, FaultRecord};
+use crate::problem::Value;
+use crate::target::TargetSpec;
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Environment variables that tell a worker which descriptors it inherited.
+pub const CHANNEL_VARIABLE: &str = "SHRINKFAULT_CHANNEL_FD";
+pub const INTENT_VARIABLE: &str = "SHRINKFAULT_INTENT_FD";
+/// Hidden subcommand that turns the program into a worker.
+pub const WORKER_COMMAND: &str = "__worker";
+
+/// How often a wait looks whether the run was interrupted.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What to start workers with.
+#[derive(Debug, Clone)]
+pub struct WorkerSpec {
+    /// This program.
+    pub program: PathBuf,
+    pub problem: String,
+    pub target: TargetSpec,
+    /// Width of the library's integers, where the user names it.
+    pub int_width: Option<u32>,
+    /// Bytes of address space to reserve.
+    pub arena_bytes: u64,
+    /// RLIMIT_DATA of a worker, bytes.
+    pub data_limit: Option<u64>,
+    /// How long a worker may take to say hello.
+    pub start_timeout: Duration,
+    /// How long one case may take.
+    pub case_timeout: Duration,
+    /// Variables added to the environment of workers.
+    pub env: Vec<(String, String)>,
+}
+
+/// Why a worker is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    #[error("{0}")]
+    Setup(String),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A worker that was started and has not been heard of yet.
+#[derive(Debug)]
+pub struct Starting {
+    child: Child,
+    channel: LineChannel,
+    intent: IntentPage,
+    started: Instant,
+}
+
+/// A worker that has said hello.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    channel: LineChannel,
+    intent: IntentPage,
+    pub hello: Hello,
+    /// Cases it has answered.
+    pub answered: u64,
+}
+
+/// How a worker ended while it owed answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Death {
+    /// Killed by the supervisor at the deadline.
+    Deadline { after: Duration },
+    /// The process ended by itself.
+    Ended { exit: Exit, fault: Option<RawFault>, stderr_tail: String },
+    /// It broke the protocol and was killed.
+    Protocol(String),
+}
+
+/// What came of asking a worker for one answer.
+#[derive(Debug)]
+pub enum Heard {
+    Answer(Box<Answer>),
+    /// The worker is gone; `culprit` is the case that was announced and not answered.
+    Died {
+        culprit: Option<u64>,
+        death: Death,
+    },
+}
+
+impl Starting {
+    /// Starts a worker without waiting for it.
+    ///
+    /// # Errors
+    /// Where no process, channel or page can be had.
+    pub fn start(spawner: &Spawner, spec: &WorkerSpec) -> Result<Starting, WorkerError> {
+        let setup = |e: &dyn std::fmt::Display| WorkerError::Setup(e.to_string());
+        let (channel, theirs) = LineChannel::pair().map_err(|e| setup(&e))?;
+        let intent = IntentPage::create().map_err(|e| setup(&e))?;
+        let mut child = ChildSpec::new(&spec.program);
+        child.args.extend([WORKER_COMMAND, "--problem", &spec.problem, "--target"].map(Into::into));
+        child.args.push(spec.target.to_string().into());
+        child.args.extend(["--arena".into(), spec.arena_bytes.to_string().into()]);
+        if let Some(width) = spec.int_width {
+            child.args.extend(["--int-width".into(), width.to_string().into()]);
+        }
+        child.env_set.extend(spec.env.iter().map(|(k, v)| (k.into(), v.into())));
+        child.inherit = vec![
+            Inherit { variable: CHANNEL_VARIABLE.into(), fd: InheritFd::Given(theirs) },
+            Inherit { variable: INTENT_VARIABLE.into(), fd: InheritFd::Lent(intent.as_raw_fd()) },
+        ];
+        child.data_limit = spec.data_limit;
+        let child = spawner.spawn(child).map_err(|e| setup(&e))?;
+        Ok(Starting { child, channel, intent, started: Instant::now() })
+    }
+
+    /// Waits for the hello.
+    ///
+    /// # Errors
+    /// A sentence, where the worker says that it cannot start, ends or stays silent.
+    pub fn ready(mut self, spec: &WorkerSpec, interrupt: &Interrupt) -> Result<Worker, WorkerError> {
+        let mut line = String::new();
+        let deadline = self.started + spec.start_timeout;
+        match read(&mut self.channel, &mut self.child, &mut line, deadline, interrupt)? {
+            Read::Line => {}
+            Read::Deadline => {
+                let waited = spec.start_timeout.as_secs_f64();
+                return Err(WorkerError::Setup(format!(
+                    "a worker for {} was not ready within {waited} s; raise --start-timeout",
+                    spec.target
+                )));
+            }
+            Read::Ended(why) => {
+                let exit = self.child.wait(Duration::from_secs(5));
+                let tail = text(self.child.stderr_tail());
+                return Err(WorkerError::Setup(format!(
+                    "a worker for {} ended before it was ready ({}{why}): {}",
+                    spec.target,
+                    exit.map_or_else(String::new, |e| format!("{}, ", describe_exit(e))),
+                    last_line(&tail)
+                )));
+            }
+        }
+        if let Ok(failed) = serde_json::from_str::<SetupFailed>(&line) {
+            return Err(WorkerError::Setup(failed.setup_failed));
+        }
+        let hello: Hello = serde_json::from_str(&line)
+            .map_err(|e| WorkerError::Setup(format!("the first line of a worker is no hello ({e}): {line}")))?;
+        if hello.shrinkfault != VERSION {
+            let theirs = hello.shrinkfault;
+            return Err(WorkerError::Setup(format!("a worker speaks version {theirs} of the protocol, not {VERSION}")));
+        }
+        Ok(Worker { child: self.child, channel: self.channel, intent: self.intent, hello, answered: 0 })
+    }
+}
+
+impl Worker {
+    /// Sends one layout and the cases to run in it.
+    pub fn send(&mut self, line: &LayoutLine, patience: Duration) -> Result<(), ChannelError> {
+        self.intent.reset();
+        let text = serde_json::to_string(line).unwrap_or_default();
+        self.channel.write_line(&text, Some(Instant::now() + patience), &mut self.child)
+    }
+
+    /// Waits for the answer to `expected`, at most `patience` from now.
+    ///
+    /// # Errors
+    /// Only where the run was interrupted; the worker stays usable for nothing then.
+    pub fn hear(&mut self, expected: u64, patience: Duration, interrupt: &Interrupt) -> Result<Heard, WorkerError> {
+        let mut line = String::new();
+        let deadline = Instant::now() + patience;
+        let heard = match read(&mut self.channel, &mut self.child, &mut line, deadline, interrupt)? {
+            Read::Line => match serde_json::from_str::<Answer>(&line) {
+                Ok(answer) if answer.id == expected => {
+                    self.answered += 1;
+                    return Ok(Heard::Answer(Box::new(answer)));
+                }
+                Ok(answer) => self.broken(format!("answered case {} where {expected} was due", answer.id)),
+                Err(e) => self.broken(format!("sent a line that is no answer ({e}): {line}")),
+            },
+            Read::Deadline => {
+                let culprit = self.culprit(expected);
+                self.child.kill_group();
+                self.child.wait(Duration::from_secs(5));
+                Heard::Died { culprit, death: Death::Deadline { after: patience } }
+            }
+            Read::Ended(why) => match self.child.wait(Duration::from_secs(2)) {
+                Some(exit) => {
+                    self.child.drain_stderr();
+                    let culprit = self.culprit(expected);
+                    let stderr_tail = text(self.child.stderr_tail());
+                    Heard::Died { culprit, death: Death::Ended { exit, fault: self.fault(), stderr_tail } }
+                }
+                None => self.broken(format!("closed its channel and stayed alive ({why})")),
+            },
+        };
+        Ok(heard)
+    }
+
+    /// Asks for the knobs of a case.
+    ///
+    /// # Errors
+    /// A sentence, where the worker does not answer.
+    pub fn knobs(
+        &mut self,
+        params: BTreeMap<String, Value>,
+        patience: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<BTreeMap<String, Vec<Value>>, WorkerError> {
+        let ask = AskKnobs { id: 0, ask: "knobs".to_owned(), params };
+        let text = serde_json::to_string(&ask).unwrap_or_default();
+        let deadline = Instant::now() + patience;
+        self.channel
+            .write_line(&text, Some(deadline), &mut self.child)
+            .map_err(|e| WorkerError::Setup(e.to_string()))?;
+        let mut line = String::new();
+        match read(&mut self.channel, &mut self.child, &mut line, deadline, interrupt)? {
+            Read::Line => serde_json::from_str::<KnobsAnswer>(&line)
+                .map(|a| a.knobs)
+                .map_err(|e| WorkerError::Setup(format!("a worker answered the question for knobs with {line} ({e})"))),
+            _ => Err(WorkerError::Setup("a worker did not answer which knobs a case has".to_owned())),
+        }
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
+    /// The case in flight, where the worker announced one; else the one whose answer is due.
+    fn culprit(&self, expected: u64) -> Option<u64> {
+        self.intent.in_flight().filter(|id| *id == expected)
+    }
+
+    fn fault(&self) -> Option<RawFault> {
+        // SAFETY: the area is 512 bytes of a shared page that lives as long as `self.intent`; the worker puts a
+        // FaultRecord there and nothing else, every field is plain data, and the worker is dead by now.
+        let record = unsafe { &*self.intent.fault_area().cast::<FaultRecord>() };
+        record.read()
+    }
+
+    fn broken(&mut self, what: String) -> Heard {
+        self.child.kill_group();
+        self.child.wait(Duration::from_secs(5));
+        Heard::Died { culprit: None, death: Death::Protocol(what) }
+    }
+}
+
+enum Read {
+    Line,
+    Deadline,
+    Ended(&'static str),
+}
+
+fn read(
+    channel: &mut LineChannel,
+    child: &mut Child,
+    line: &mut String,
+    deadline: Instant,
+    interrupt: &Interrupt,
+) -> Result<Read, WorkerError> {
+    loop {
+        if interrupt.is_set() {
+            return Err(WorkerError::Interrupted);
+        }
+        let slice = deadline.min(Instant::now() + LOOK_EVERY);
+        match channel.read_line_into(line, Some(slice), child) {
+            Ok(ReadState::Line) => return Ok(Read::Line),
+            Ok(ReadState::Deadline) if Instant::now() >= deadline => return Ok(Read::Deadline),
+            Ok(ReadState::Deadline) => {}
+            Ok(ReadState::Closed) => return Ok(Read::Ended("its channel was closed")),
+            Ok(ReadState::TooLong) => return Ok(Read::Ended("it sent a line without end")),
+            Err(_) => return Ok(Read::Ended("its channel failed")),
+        }
+    }
+}
+
+/// `exit status 3` or `signal 11 (SIGSEGV)`.
+pub fn describe_exit(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit status {code}"),
+        Exit::Signal(signal) => match signal_name(signal) {
+            Some(name) => format!("signal {signal} ({name})"),
+            None => format!("signal {signal}"),
+        },
+        Exit::Lost => "unknown exit".to_owned(),
+    }
+}
+
+fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGILL => "SIGILL",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGPIPE => "SIGPIPE",
+        _ => return None,
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The last line of a program's stderr that says something.
+pub fn last_line(tail: &str) -> &str {
+    tail.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("it said nothing on stderr").trim()
+}
