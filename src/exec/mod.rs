@@ -1,6 +1,8 @@
 //! The supervisor: processes, protocol, verdicts.
 
+pub mod channel;
 pub mod child;
+mod inbox;
 pub mod intent;
 mod poll;
 pub mod spawn;
