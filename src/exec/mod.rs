@@ -3,6 +3,7 @@
 pub mod channel;
 pub mod child;
 mod inbox;
+pub mod inherit;
 pub mod intent;
 mod poll;
 pub mod spawn;
