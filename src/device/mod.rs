@@ -87,20 +87,14 @@ pub trait Arena {
 /// Why an arena could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    #[error(
-        "failed to reserve even {least} bytes of address space: raise the limit that `ulimit -v` shows"
-    )]
+    #[error("failed to reserve even {least} bytes of address space: raise the limit that `ulimit -v` shows")]
     Reserve { least: u64, source: io::Error },
 
     /// The case does not fit: answer "skipped".
     #[error(
         "failed to map {bytes} bytes at {start:#x} for want of memory: lower --max-memory, or raise the limit that `ulimit -d` shows"
     )]
-    OutOfMemory {
-        start: u64,
-        bytes: u64,
-        source: io::Error,
-    },
+    OutOfMemory { start: u64, bytes: u64, source: io::Error },
 
     /// The case is in too many pieces: answer "skipped".
     #[error(
@@ -108,49 +102,24 @@ pub enum MemoryError {
     )]
     TooManyMappings { start: u64, bytes: u64, limit: u64 },
 
-    #[error(
-        "failed to map {bytes} bytes at {start:#x}: check that the system lets this process map private memory"
-    )]
-    Map {
-        start: u64,
-        bytes: u64,
-        source: io::Error,
-    },
+    #[error("failed to map {bytes} bytes at {start:#x}: check that the system lets this process map private memory")]
+    Map { start: u64, bytes: u64, source: io::Error },
 
     #[error(
         "failed to unmap {bytes} bytes at {start:#x}: end this worker, because its guards can no longer be trusted"
     )]
-    Unmap {
-        start: u64,
-        bytes: u64,
-        source: io::Error,
-    },
+    Unmap { start: u64, bytes: u64, source: io::Error },
 
     #[error(
         "failed to protect {bytes} bytes at {start:#x}: check that the system lets this process protect its memory"
     )]
-    Protect {
-        start: u64,
-        bytes: u64,
-        source: io::Error,
-    },
+    Protect { start: u64, bytes: u64, source: io::Error },
 
     #[error("failed to use {bytes} bytes at {start:#x}: round both to pages of {page_bytes} bytes")]
-    Misaligned {
-        start: u64,
-        bytes: u64,
-        page_bytes: u64,
-    },
+    Misaligned { start: u64, bytes: u64, page_bytes: u64 },
 
-    #[error(
-        "failed to use {bytes} bytes at {start:#x}: stay within the {len} bytes reserved at {base:#x}"
-    )]
-    OutOfArena {
-        start: u64,
-        bytes: u64,
-        base: u64,
-        len: u64,
-    },
+    #[error("failed to use {bytes} bytes at {start:#x}: stay within the {len} bytes reserved at {base:#x}")]
+    OutOfArena { start: u64, bytes: u64, base: u64, len: u64 },
 
     #[error("failed to protect {bytes} bytes at {start:#x}: map every page of them first")]
     NotMapped { start: u64, bytes: u64 },

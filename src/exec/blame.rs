@@ -35,13 +35,7 @@ pub struct Settled {
 ///
 /// # Errors
 /// Where no verdict can be had any more.
-pub fn settle_gap(
-    pool: &Pool,
-    case: &Case,
-    seed: u64,
-    verdict: Verdict,
-    rule: GapRule,
-) -> Result<Settled, ProbeError> {
+pub fn settle_gap(pool: &Pool, case: &Case, seed: u64, verdict: Verdict, rule: GapRule) -> Result<Settled, ProbeError> {
     let mut pages = vec![];
     let mut now = verdict.clone();
     while rule == GapRule::Note && pages.len() < GAP_PAGES {
@@ -59,7 +53,8 @@ pub fn settle_gap(
         };
     }
     let gap_pages = pages.len() as u32;
-    let settled = if now.is_pass() || harmless_place(pool, &verdict).is_none() { now } else { verdict_after(now, verdict) };
+    let settled =
+        if now.is_pass() || harmless_place(pool, &verdict).is_none() { now } else { verdict_after(now, verdict) };
     Ok(Settled { verdict: settled, gap_pages })
 }
 

@@ -4,7 +4,7 @@ use super::child::Exit;
 use super::protocol::Hello;
 use super::verdict::{Fault, Verdict};
 use super::worker::{Death, describe_exit, last_line};
-use crate::device::cpu::fault::Fault as RawFault;
+use crate::device::cpu::Fault as RawFault;
 use crate::evidence::symbol::locate;
 use crate::problem::Instance;
 use crate::worker::layout::Layout;

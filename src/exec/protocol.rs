@@ -6,7 +6,7 @@
 
 use super::verdict::{Sample, Verdict, Wrong};
 use crate::device::Access;
-use crate::evidence::symbol::Module;
+use crate::evidence::symbol::Modules;
 use crate::problem::{Assignment, Case, Knobs, Placement, Problem, Value};
 use crate::target::{Caps, Description};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct Hello {
     #[serde(default)]
     pub arena: ArenaSpan,
     #[serde(default)]
-    pub modules: Vec<Module>,
+    pub modules: Modules,
 }
 
 /// A worker that cannot start says why instead of a hello.

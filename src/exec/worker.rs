@@ -6,7 +6,7 @@ use super::intent::IntentPage;
 use super::interrupt::Interrupt;
 use super::protocol::{Answer, AskKnobs, Hello, KnobsAnswer, LayoutLine, SetupFailed, VERSION};
 use super::spawn::{ChildSpec, Inherit, InheritFd, Spawner};
-use crate::device::cpu::fault::{Fault as RawFault, FaultRecord};
+use crate::device::cpu::{Fault as RawFault, FaultRecord};
 use crate::problem::Value;
 use crate::target::TargetSpec;
 use std::collections::BTreeMap;

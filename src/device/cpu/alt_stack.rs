@@ -48,11 +48,7 @@ impl AltStack {
         if unsafe { libc::mprotect(lowest, stack, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
             return Err(InstallError::Stack(io::Error::last_os_error()));
         }
-        let alternate = libc::stack_t {
-            ss_sp: lowest,
-            ss_flags: 0,
-            ss_size: stack,
-        };
+        let alternate = libc::stack_t { ss_sp: lowest, ss_flags: 0, ss_size: stack };
         // SAFETY: the stack is mapped, used for nothing else, and given up by `drop` before it is unmapped.
         if unsafe { libc::sigaltstack(&alternate, ptr::null_mut()) } != 0 {
             return Err(InstallError::Switch(io::Error::last_os_error()));
@@ -69,11 +65,7 @@ impl Drop for AltStack {
         let asked = unsafe { libc::sigaltstack(ptr::null(), &mut current) };
         let within = self.mapping.addr()..self.mapping.addr() + self.bytes;
         if asked == 0 && within.contains(&current.ss_sp.addr()) {
-            let none = libc::stack_t {
-                ss_sp: ptr::null_mut(),
-                ss_flags: libc::SS_DISABLE,
-                ss_size: 0,
-            };
+            let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
             // SAFETY: the thread is ending and runs no handler on this stack, so it can be given up.
             if unsafe { libc::sigaltstack(&none, ptr::null_mut()) } != 0 {
                 return;

@@ -3,9 +3,7 @@
 use std::io;
 
 use super::pages::Pages;
-use super::system::{
-    close_pages, mapping_limit_reached, open_pages, page_bytes, protect_pages, release, reserve,
-};
+use super::system::{close_pages, mapping_limit_reached, open_pages, page_bytes, protect_pages, release, reserve};
 use crate::device::{Arena, MemoryError, MemoryKind, PageRange, Protection};
 
 /// How often pages were mapped and given back: one entry is one range of a call. Pages that are
@@ -66,28 +64,19 @@ impl CpuArena {
         let PageRange { start, bytes } = range;
         let page_bytes = self.page_bytes;
         if !start.is_multiple_of(page_bytes) || !bytes.is_multiple_of(page_bytes) {
-            return Err(MemoryError::Misaligned {
-                start,
-                bytes,
-                page_bytes,
-            });
+            return Err(MemoryError::Misaligned { start, bytes, page_bytes });
         }
         let (base, len) = (self.base, self.len);
-        start
-            .checked_add(bytes)
-            .filter(|&end| base <= start && end <= base + len)
-            .ok_or(MemoryError::OutOfArena {
-                start,
-                bytes,
-                base,
-                len,
-            })
+        start.checked_add(bytes).filter(|&end| base <= start && end <= base + len).ok_or(MemoryError::OutOfArena {
+            start,
+            bytes,
+            base,
+            len,
+        })
     }
 
     fn check(&self, ranges: &[PageRange]) -> Result<(), MemoryError> {
-        ranges
-            .iter()
-            .try_for_each(|&range| self.end_of(range).map(drop))
+        ranges.iter().try_for_each(|&range| self.end_of(range).map(drop))
     }
 
     /// Takes access and memory away from one checked range that is not empty.
@@ -95,11 +84,7 @@ impl CpuArena {
         let PageRange { start, bytes } = range;
         // SAFETY: the range was checked to be pages of this reservation, to which no reference points: cases use raw
         // addresses, and none of them runs while the arena is borrowed mutably.
-        unsafe { close_pages(start, bytes) }.map_err(|source| MemoryError::Unmap {
-            start,
-            bytes,
-            source,
-        })?;
+        unsafe { close_pages(start, bytes) }.map_err(|source| MemoryError::Unmap { start, bytes, source })?;
         if self.mapped.meets(start, start + bytes) {
             self.mapped.remove(start, start + bytes);
             self.entries.unmapped += 1;
@@ -114,13 +99,8 @@ impl CpuArena {
             self.close(range)?;
         }
         // SAFETY: the range was checked to be pages of this reservation.
-        unsafe { open_pages(start, bytes) }.map_err(|error| {
-            refused(range, error, |source| MemoryError::Map {
-                start,
-                bytes,
-                source,
-            })
-        })?;
+        unsafe { open_pages(start, bytes) }
+            .map_err(|error| refused(range, error, |source| MemoryError::Map { start, bytes, source }))?;
         self.mapped.insert(start, start + bytes);
         self.entries.mapped += 1;
         Ok(())
@@ -192,13 +172,8 @@ impl Arena for CpuArena {
             Protection::Read => libc::PROT_READ,
         };
         // SAFETY: the range was checked to be pages of this reservation, to which no reference points.
-        unsafe { protect_pages(start, bytes, access) }.map_err(|error| {
-            refused(range, error, |source| MemoryError::Protect {
-                start,
-                bytes,
-                source,
-            })
-        })
+        unsafe { protect_pages(start, bytes, access) }
+            .map_err(|error| refused(range, error, |source| MemoryError::Protect { start, bytes, source }))
     }
 }
 
@@ -210,24 +185,12 @@ impl Drop for CpuArena {
 }
 
 /// Names the reason for a refusal. ENOMEM alone does not tell want of memory from too many mappings.
-fn refused(
-    range: PageRange,
-    source: io::Error,
-    otherwise: impl FnOnce(io::Error) -> MemoryError,
-) -> MemoryError {
+fn refused(range: PageRange, source: io::Error, otherwise: impl FnOnce(io::Error) -> MemoryError) -> MemoryError {
     let PageRange { start, bytes } = range;
     match source.raw_os_error() {
         Some(libc::ENOMEM | libc::EAGAIN) => match mapping_limit_reached() {
-            Some(limit) => MemoryError::TooManyMappings {
-                start,
-                bytes,
-                limit,
-            },
-            None => MemoryError::OutOfMemory {
-                start,
-                bytes,
-                source,
-            },
+            Some(limit) => MemoryError::TooManyMappings { start, bytes, limit },
+            None => MemoryError::OutOfMemory { start, bytes, source },
         },
         _ => otherwise(source),
     }
@@ -239,9 +202,7 @@ mod tests {
     use std::fs;
     use std::time::Instant;
 
-    use super::super::test_child::{
-        Child, in_fresh_process, read_byte, resident_bytes, set_limit, write_byte,
-    };
+    use super::super::test_child::{Child, in_fresh_process, read_byte, resident_bytes, set_limit, write_byte};
     use super::*;
     use crate::device::Access;
 
@@ -254,10 +215,7 @@ mod tests {
     }
 
     fn page(arena: &CpuArena, index: u64) -> PageRange {
-        PageRange {
-            start: arena.base() + index * arena.page_bytes(),
-            bytes: arena.page_bytes(),
-        }
+        PageRange { start: arena.base() + index * arena.page_bytes(), bytes: arena.page_bytes() }
     }
 
     #[test]
@@ -271,13 +229,7 @@ mod tests {
             assert_eq!(read_byte(range.start + 7), 9);
         }
         arena.unmap(&[range]).unwrap();
-        assert_eq!(
-            arena.entries(),
-            Entries {
-                mapped: 2,
-                unmapped: 2
-            }
-        );
+        assert_eq!(arena.entries(), Entries { mapped: 2, unmapped: 2 });
     }
 
     #[test]
@@ -288,10 +240,7 @@ mod tests {
         write_byte(range.start, 1);
         arena.unmap(&[range]).unwrap();
         let fault = Child::new().fault(|| read_byte(range.start + 5));
-        assert_eq!(
-            (fault.address, fault.access),
-            (Some(range.start + 5), Some(Access::Read))
-        );
+        assert_eq!((fault.address, fault.access), (Some(range.start + 5), Some(Access::Read)));
     }
 
     #[test]
@@ -301,10 +250,7 @@ mod tests {
         arena.map(&[range]).unwrap();
         for address in [range.start - 1, range.start + range.bytes] {
             let fault = Child::new().fault(|| write_byte(address, 1));
-            assert_eq!(
-                (fault.address, fault.access),
-                (Some(address), Some(Access::Write))
-            );
+            assert_eq!((fault.address, fault.access), (Some(address), Some(Access::Write)));
         }
     }
 
@@ -317,10 +263,7 @@ mod tests {
         arena.protect(range, Protection::Read).unwrap();
         assert_eq!(read_byte(range.start), 42);
         let fault = Child::new().fault(|| write_byte(range.start + 1, 1));
-        assert_eq!(
-            (fault.address, fault.access),
-            (Some(range.start + 1), Some(Access::Write))
-        );
+        assert_eq!((fault.address, fault.access), (Some(range.start + 1), Some(Access::Write)));
         arena.protect(range, Protection::ReadWrite).unwrap();
         write_byte(range.start, 43);
         assert_eq!(read_byte(range.start), 43);
@@ -328,24 +271,16 @@ mod tests {
 
     #[test]
     fn unmapping_gives_memory_back() {
-        in_fresh_process(
-            "device::cpu::arena::tests::unmapping_gives_memory_back",
-            || {
-                let mut arena = arena();
-                let range = PageRange {
-                    start: arena.base() + GIB,
-                    bytes: 64 * MIB,
-                };
-                let before = resident_bytes();
-                arena.map(&[range]).unwrap();
-                (0..range.bytes)
-                    .step_by(4096)
-                    .for_each(|offset| write_byte(range.start + offset, 1));
-                assert!(resident_bytes() >= before + 60 * MIB);
-                arena.unmap(&[range]).unwrap();
-                assert!(resident_bytes() < before + 8 * MIB);
-            },
-        );
+        in_fresh_process("device::cpu::arena::tests::unmapping_gives_memory_back", || {
+            let mut arena = arena();
+            let range = PageRange { start: arena.base() + GIB, bytes: 64 * MIB };
+            let before = resident_bytes();
+            arena.map(&[range]).unwrap();
+            (0..range.bytes).step_by(4096).for_each(|offset| write_byte(range.start + offset, 1));
+            assert!(resident_bytes() >= before + 60 * MIB);
+            arena.unmap(&[range]).unwrap();
+            assert!(resident_bytes() < before + 8 * MIB);
+        });
     }
 
     #[test]
@@ -354,26 +289,11 @@ mod tests {
         let good = page(&arena, 0);
         let base = arena.base();
         let wrong = [
-            PageRange {
-                start: base + 1,
-                bytes: good.bytes,
-            },
-            PageRange {
-                start: base,
-                bytes: 1,
-            },
-            PageRange {
-                start: base - good.bytes,
-                bytes: good.bytes,
-            },
-            PageRange {
-                start: base,
-                bytes: TIB + good.bytes,
-            },
-            PageRange {
-                start: base,
-                bytes: 0_u64.wrapping_sub(good.bytes),
-            },
+            PageRange { start: base + 1, bytes: good.bytes },
+            PageRange { start: base, bytes: 1 },
+            PageRange { start: base - good.bytes, bytes: good.bytes },
+            PageRange { start: base, bytes: TIB + good.bytes },
+            PageRange { start: base, bytes: 0_u64.wrapping_sub(good.bytes) },
         ];
         for range in wrong {
             assert!(arena.map(&[good, range]).is_err(), "{range:?}");
@@ -381,10 +301,7 @@ mod tests {
             assert!(arena.protect(range, Protection::Read).is_err(), "{range:?}");
         }
         assert_eq!(arena.entries(), Entries::default());
-        assert!(matches!(
-            arena.protect(good, Protection::Read),
-            Err(MemoryError::NotMapped { .. })
-        ));
+        assert!(matches!(arena.protect(good, Protection::Read), Err(MemoryError::NotMapped { .. })));
     }
 
     #[test]
@@ -403,16 +320,13 @@ mod tests {
 
     #[test]
     fn a_low_limit_on_addresses_is_named() {
-        in_fresh_process(
-            "device::cpu::arena::tests::a_low_limit_on_addresses_is_named",
-            || {
-                set_limit(libc::RLIMIT_AS, 100 * MIB);
-                let error = CpuArena::reserve(CpuArena::WANTED_BYTES, GIB).unwrap_err();
-                assert!(matches!(error, MemoryError::Reserve { least: GIB, .. }));
-                assert!(error.to_string().contains("ulimit -v"));
-                assert!(error.source().is_some());
-            },
-        );
+        in_fresh_process("device::cpu::arena::tests::a_low_limit_on_addresses_is_named", || {
+            set_limit(libc::RLIMIT_AS, 100 * MIB);
+            let error = CpuArena::reserve(CpuArena::WANTED_BYTES, GIB).unwrap_err();
+            assert!(matches!(error, MemoryError::Reserve { least: GIB, .. }));
+            assert!(error.to_string().contains("ulimit -v"));
+            assert!(error.source().is_some());
+        });
     }
 
     #[test]
@@ -422,24 +336,14 @@ mod tests {
             set_limit(libc::RLIMIT_DATA, GIB);
             let mut arena = arena();
             let small = page(&arena, 0);
-            let large = PageRange {
-                start: arena.base() + GIB,
-                bytes: 2 * GIB,
-            };
+            let large = PageRange { start: arena.base() + GIB, bytes: 2 * GIB };
             let later = page(&arena, 7);
             arena.map(&[later]).unwrap();
             let error = arena.map(&[small, large, later]).unwrap_err();
-            assert!(
-                matches!(error, MemoryError::OutOfMemory { bytes, .. } if bytes == large.bytes),
-                "{error}"
-            );
+            assert!(matches!(error, MemoryError::OutOfMemory { bytes, .. } if bytes == large.bytes), "{error}");
             for address in [small.start, large.start, later.start] {
                 let fault = Child::new().fault(|| write_byte(address, 1));
-                assert_eq!(
-                    fault.address,
-                    Some(address),
-                    "nothing stays mapped after an error"
-                );
+                assert_eq!(fault.address, Some(address), "nothing stays mapped after an error");
             }
         });
     }
@@ -449,27 +353,17 @@ mod tests {
         let name = "device::cpu::arena::tests::too_many_mappings_are_named_and_rolled_back";
         in_fresh_process(name, || {
             let mut arena = arena();
-            let limit: u64 = fs::read_to_string("/proc/sys/vm/max_map_count")
-                .unwrap()
-                .trim()
-                .parse()
-                .unwrap();
+            let limit: u64 = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
             if limit > 1 << 20 {
                 return; // Some systems set it to 2^31: not to be reached in a test.
             }
             let fragments: Vec<_> = (0..limit).map(|index| page(&arena, 2 * index)).collect();
             let error = arena.map(&fragments).unwrap_err();
-            assert!(
-                matches!(error, MemoryError::TooManyMappings { .. }),
-                "{error}"
-            );
+            assert!(matches!(error, MemoryError::TooManyMappings { .. }), "{error}");
             assert!(arena.entries().mapped > limit / 3);
             for index in [0, arena.entries().mapped - 1, arena.entries().mapped] {
                 let address = fragments[index as usize].start;
-                assert_eq!(
-                    Child::new().fault(|| write_byte(address, 1)).address,
-                    Some(address)
-                );
+                assert_eq!(Child::new().fault(|| write_byte(address, 1)).address, Some(address));
             }
             arena.map(&fragments[..100]).unwrap();
         });
@@ -484,16 +378,11 @@ mod tests {
         let rounds = 300;
         for _ in 0..rounds {
             arena.map(&fragments).unwrap();
-            fragments
-                .iter()
-                .for_each(|range| write_byte(range.start, 1));
+            fragments.iter().for_each(|range| write_byte(range.start, 1));
             arena.unmap(&fragments).unwrap();
         }
         let entries = rounds * fragments.len() as u32;
-        println!(
-            "map, touch, unmap one page: {:?}",
-            begin.elapsed() / entries
-        );
+        println!("map, touch, unmap one page: {:?}", begin.elapsed() / entries);
         let begin = Instant::now();
         let child = Child::new();
         for _ in 0..1000 {

@@ -92,18 +92,13 @@ impl FaultRecord {
 
     /// Records a fault, unless another came first. Runs in the handler: no heap, no locks, no panics.
     fn write(&self, fault: &Fault) {
-        if self
-            .state
-            .compare_exchange(EMPTY, WRITING, Acquire, Relaxed)
-            .is_err()
-        {
+        if self.state.compare_exchange(EMPTY, WRITING, Acquire, Relaxed).is_err() {
             wait_to_die();
             return;
         }
         self.signal.store(fault.signal, Relaxed);
         self.address.store(fault.address.unwrap_or(0), Relaxed);
-        self.address_known
-            .store(fault.address.is_some().into(), Relaxed);
+        self.address_known.store(fault.address.is_some().into(), Relaxed);
         let access = match fault.access {
             Some(Access::Read) => READ,
             Some(Access::Write) => WRITE,
@@ -120,15 +115,11 @@ impl FaultRecord {
 /// Why the handler could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    #[error(
-        "failed to map a stack for the fault handler: raise the limits that `ulimit -v` and `ulimit -d` show"
-    )]
+    #[error("failed to map a stack for the fault handler: raise the limits that `ulimit -v` and `ulimit -d` show")]
     Stack(#[source] io::Error),
     #[error("failed to switch to a stack for the fault handler: call this outside signal handlers")]
     Switch(#[source] io::Error),
-    #[error(
-        "failed to handle signal {signal}: check that the system lets this process set signal actions"
-    )]
+    #[error("failed to handle signal {signal}: check that the system lets this process set signal actions")]
     Action { signal: i32, source: io::Error },
 }
 
@@ -148,12 +139,8 @@ pub unsafe fn install(record: *mut FaultRecord) -> Result<(), InstallError> {
     RECORD.store(record, Release);
     for signal in SIGNALS {
         // Without SA_NODEFER and with both signals held back, a fault of the handler itself ends the process at once.
-        set_action(
-            signal,
-            handle as *const () as usize,
-            libc::SA_SIGINFO | libc::SA_ONSTACK,
-        )
-        .map_err(|source| InstallError::Action { signal, source })?;
+        set_action(signal, handle as *const () as usize, libc::SA_SIGINFO | libc::SA_ONSTACK)
+            .map_err(|source| InstallError::Action { signal, source })?;
     }
     Ok(())
 }
@@ -182,14 +169,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     let synchronous = is_synchronous(signal, si_code);
     // SAFETY: takes no pointers.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
-    let mut fault = Fault {
-        address: None,
-        access: None,
-        pc: 0,
-        signal,
-        si_code,
-        thread,
-    };
+    let mut fault = Fault { address: None, access: None, pc: 0, signal, si_code, thread };
     if synchronous {
         // SAFETY: the kernel passes the interrupted thread's `ucontext_t` to an SA_SIGINFO handler.
         let machine = unsafe { Machine::read(context.cast()) };
@@ -228,10 +208,7 @@ fn is_synchronous(signal: i32, si_code: i32) -> bool {
 /// Another thread faulted first. It writes its record and ends the process, so stand still for it; should it be stuck,
 /// go on and die after about a second.
 fn wait_to_die() {
-    let mut pause = libc::timespec {
-        tv_sec: 1,
-        tv_nsec: 0,
-    };
+    let mut pause = libc::timespec { tv_sec: 1, tv_nsec: 0 };
     let pause = &raw mut pause;
     // SAFETY: the pointer is valid and may be given twice. Interrupted, the call leaves the rest of the time there.
     while unsafe { libc::nanosleep(pause, pause) } != 0 {}
@@ -264,15 +241,9 @@ mod tests {
         for _ in 0..1000 {
             let address = arena.base() + splitmix(&mut state) % arena.len();
             let fault = child.fault(|| read_byte(address));
-            assert_eq!(
-                (fault.address, fault.access),
-                (Some(address), Some(Access::Read))
-            );
+            assert_eq!((fault.address, fault.access), (Some(address), Some(Access::Read)));
             let fault = child.fault(|| write_byte(address, 1));
-            assert_eq!(
-                (fault.address, fault.access),
-                (Some(address), Some(Access::Write))
-            );
+            assert_eq!((fault.address, fault.access), (Some(address), Some(Access::Write)));
             assert_eq!(fault.signal, libc::SIGSEGV);
             assert!(fault.si_code > 0);
         }
@@ -281,9 +252,7 @@ mod tests {
     #[test]
     fn the_instruction_lies_in_the_function_that_faulted() {
         let fault = Child::new().fault(|| write_byte(8, 1));
-        let distance = fault
-            .pc
-            .wrapping_sub(write_byte as *const () as usize as u64);
+        let distance = fault.pc.wrapping_sub(write_byte as *const () as usize as u64);
         assert!(distance < 4096, "{distance}");
         assert_eq!(fault.address, Some(8));
     }
@@ -312,10 +281,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     fn a_kernel_address_is_known() {
         let fault = Child::new().fault(|| write_byte(0xFFFF_8000_0000_1234, 1));
-        assert_eq!(
-            (fault.address, fault.access),
-            (Some(0xFFFF_8000_0000_1234), Some(Access::Write))
-        );
+        assert_eq!((fault.address, fault.access), (Some(0xFFFF_8000_0000_1234), Some(Access::Write)));
     }
 
     #[test]
@@ -324,10 +290,7 @@ mod tests {
         // SAFETY: a pointer to a function is never looked into before it is called, which happens in a child that dies.
         let nowhere = black_box(unsafe { mem::transmute::<usize, extern "C" fn()>(0x1000) });
         let fault = Child::new().fault(|| nowhere());
-        assert_eq!(
-            (fault.address, fault.access, fault.pc),
-            (Some(0x1000), None, 0x1000)
-        );
+        assert_eq!((fault.address, fault.access, fault.pc), (Some(0x1000), None, 0x1000));
     }
 
     #[test]
@@ -369,21 +332,14 @@ mod tests {
     fn a_thread_without_alternate_stack_is_recorded() {
         let fault = Child::new().fault(|| {
             let thread = std::thread::spawn(|| {
-                let none = libc::stack_t {
-                    ss_sp: ptr::null_mut(),
-                    ss_flags: libc::SS_DISABLE,
-                    ss_size: 0,
-                };
+                let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
                 // SAFETY: this thread runs no handler now.
                 assert_eq!(unsafe { libc::sigaltstack(&none, ptr::null_mut()) }, 0);
                 write_byte(0x2_0001, 1);
             });
             drop(thread.join());
         });
-        assert_eq!(
-            (fault.address, fault.access),
-            (Some(0x2_0001), Some(Access::Write))
-        );
+        assert_eq!((fault.address, fault.access), (Some(0x2_0001), Some(Access::Write)));
     }
 
     #[test]
@@ -417,11 +373,7 @@ mod tests {
                 threads.into_iter().for_each(|thread| drop(thread.join()));
             });
             let index = fault.address.unwrap() >> 12;
-            let access = if index.is_multiple_of(2) {
-                Access::Write
-            } else {
-                Access::Read
-            };
+            let access = if index.is_multiple_of(2) { Access::Write } else { Access::Read };
             assert!((1..=8).contains(&index));
             assert_eq!(fault.access, Some(access));
         }
@@ -434,14 +386,7 @@ mod tests {
         record.state.store(WRITING, Relaxed);
         assert_eq!(record.read(), None);
         record.clear();
-        let fault = Fault {
-            address: Some(0),
-            access: Some(Access::Read),
-            pc: 1,
-            signal: 11,
-            si_code: 1,
-            thread: 2,
-        };
+        let fault = Fault { address: Some(0), access: Some(Access::Read), pc: 1, signal: 11, si_code: 1, thread: 2 };
         record.write(&fault);
         assert_eq!(record.read(), Some(fault));
         record.clear();

@@ -31,11 +31,7 @@ impl Machine {
             () if error & ERROR_WRITE != 0 => Some(Access::Write),
             () => Some(Access::Read),
         };
-        Machine {
-            pc: registers[libc::REG_RIP as usize] as u64,
-            access,
-            has_address,
-        }
+        Machine { pc: registers[libc::REG_RIP as usize] as u64, access, has_address }
     }
 
     /// Reads the context of a signal that an instruction raised. It compiles, but no test has run on this processor.
@@ -55,44 +51,24 @@ impl Machine {
             ((*machine).pc, exception_syndrome(machine.cast()))
         };
         let access = syndrome
-            .filter(|esr| {
-                esr >> 26 & 0x3F == DATA_ABORT_LOWER_LEVEL && esr & CACHE_MAINTENANCE == 0
-            })
-            .map(|esr| {
-                if esr & WRITE_NOT_READ != 0 {
-                    Access::Write
-                } else {
-                    Access::Read
-                }
-            });
-        Machine {
-            pc,
-            access,
-            has_address: true,
-        }
+            .filter(|esr| esr >> 26 & 0x3F == DATA_ABORT_LOWER_LEVEL && esr & CACHE_MAINTENANCE == 0)
+            .map(|esr| if esr & WRITE_NOT_READ != 0 { Access::Write } else { Access::Read });
+        Machine { pc, access, has_address: true }
     }
 
     /// Reads the context of a signal that an instruction raised: nothing is known of it on this processor.
     ///
     /// # Safety
     /// None needed here.
-    #[cfg(not(all(
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        target_os = "linux"
-    )))]
+    #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux")))]
     pub(super) unsafe fn read(_context: *const libc::ucontext_t) -> Machine {
-        Machine {
-            pc: 0,
-            access: None,
-            has_address: true,
-        }
+        Machine { pc: 0, access: None, has_address: true }
     }
 
     /// Whether the reported address can be the one that was touched. On x86-64 its bits 63 to 56 are alike: anything else
     /// never reaches the page tables (five levels; with four the processor is stricter itself).
     pub(super) fn tells(&self, address: u64) -> bool {
-        self.has_address
-            && (!cfg!(target_arch = "x86_64") || matches!((address as i64) >> 56, 0 | -1))
+        self.has_address && (!cfg!(target_arch = "x86_64") || matches!((address as i64) >> 56, 0 | -1))
     }
 }
 

@@ -47,18 +47,12 @@ impl Pages {
 
     /// Whether any address of the interval, which is not empty, is in the set.
     pub(super) fn meets(&self, start: u64, end: u64) -> bool {
-        self.intervals
-            .range(..end)
-            .next_back()
-            .is_some_and(|(_, &old_end)| start < old_end)
+        self.intervals.range(..end).next_back().is_some_and(|(_, &old_end)| start < old_end)
     }
 
     /// Whether every address of the interval is in the set.
     pub(super) fn covers(&self, start: u64, end: u64) -> bool {
-        self.intervals
-            .range(..=start)
-            .next_back()
-            .is_some_and(|(_, &old_end)| end <= old_end)
+        self.intervals.range(..=start).next_back().is_some_and(|(_, &old_end)| end <= old_end)
     }
 }
 

@@ -24,9 +24,7 @@ pub struct Canary {
 impl Canary {
     pub fn new(seed: u64) -> Canary {
         let lane = |index: usize| 0xFFF1 + (mix(seed ^ mix(index as u64)) % 15) as u16;
-        let table = (0..TABLE_LANES)
-            .flat_map(|index| lane(index).to_ne_bytes())
-            .collect();
+        let table = (0..TABLE_LANES).flat_map(|index| lane(index).to_ne_bytes()).collect();
         Canary { seed, table }
     }
 
@@ -37,9 +35,7 @@ impl Canary {
     pub unsafe fn fill(&self, start: u64, bytes: usize) {
         for (address, expected) in self.pieces(start, bytes) {
             // SAFETY: the piece lies within the caller's bytes, and the table is no part of them.
-            unsafe {
-                ptr::copy_nonoverlapping(expected.as_ptr(), at(address).cast_mut(), expected.len())
-            };
+            unsafe { ptr::copy_nonoverlapping(expected.as_ptr(), at(address).cast_mut(), expected.len()) };
         }
     }
 
@@ -54,10 +50,7 @@ impl Canary {
             if found == expected {
                 return None;
             }
-            let offset = found
-                .iter()
-                .zip(expected)
-                .position(|(found, expected)| found != expected)?;
+            let offset = found.iter().zip(expected).position(|(found, expected)| found != expected)?;
             Some(address + offset as u64)
         })
     }
@@ -73,11 +66,7 @@ impl Canary {
             if found == expected {
                 return 0;
             }
-            found
-                .iter()
-                .zip(expected)
-                .filter(|(found, expected)| found != expected)
-                .count()
+            found.iter().zip(expected).filter(|(found, expected)| found != expected).count()
         });
         differences.sum()
     }
@@ -130,10 +119,7 @@ mod tests {
 
     /// The pattern of any addresses, mapped or not.
     fn pattern(canary: &Canary, start: u64, bytes: usize) -> Vec<u8> {
-        canary
-            .pieces(start, bytes)
-            .flat_map(|(_, expected)| expected.to_vec())
-            .collect()
+        canary.pieces(start, bytes).flat_map(|(_, expected)| expected.to_vec()).collect()
     }
 
     proptest! {
@@ -173,11 +159,7 @@ mod tests {
         let canary = Canary::new(7);
         let here = pattern(&canary, 1 << 45, 64);
         for shift in 1..45 {
-            assert_ne!(
-                here,
-                pattern(&canary, (1 << 45) + (1 << shift), 64),
-                "{shift}"
-            );
+            assert_ne!(here, pattern(&canary, (1 << 45) + (1 << shift), 64), "{shift}");
         }
     }
 
@@ -189,19 +171,9 @@ mod tests {
         let start = address(&mut buffer) + skip as u64;
         // SAFETY: the buffer holds the bytes, and no reference to it is used until they are filled.
         unsafe { canary.fill(start, bytes) };
-        assert!(
-            buffer[..skip]
-                .iter()
-                .chain(&buffer[skip + bytes..])
-                .all(|&byte| byte == 0)
-        );
+        assert!(buffer[..skip].iter().chain(&buffer[skip + bytes..]).all(|&byte| byte == 0));
         // SAFETY: the bytes are inside the buffer, which only this thread uses (here and below).
-        let differences = || unsafe {
-            (
-                canary.first_difference(start, bytes),
-                canary.count_differences(start, bytes),
-            )
-        };
+        let differences = || unsafe { (canary.first_difference(start, bytes), canary.count_differences(start, bytes)) };
         assert_eq!(differences(), (None, 0));
         let last = start + bytes as u64 - 1;
         for changed in start..=last {
@@ -229,20 +201,13 @@ mod tests {
                 run();
                 begin.elapsed().as_secs_f64()
             });
-            println!(
-                "{name}: {:.1} GB/s",
-                bytes as f64 / 1e9 / seconds.fold(f64::INFINITY, f64::min)
-            );
+            println!("{name}: {:.1} GB/s", bytes as f64 / 1e9 / seconds.fold(f64::INFINITY, f64::min));
         };
         // SAFETY: the bytes are those of the buffer, which only this thread uses.
         unsafe {
             rate("fill", &|| canary.fill(start, bytes));
-            rate("first_difference", &|| {
-                assert_eq!(canary.first_difference(start, bytes), None)
-            });
-            rate("count_differences", &|| {
-                assert_eq!(canary.count_differences(start, bytes), 0)
-            });
+            rate("first_difference", &|| assert_eq!(canary.first_difference(start, bytes), None));
+            rate("count_differences", &|| assert_eq!(canary.count_differences(start, bytes), 0));
         }
     }
 }

@@ -21,11 +21,7 @@ pub(super) fn reserve(bytes: u64) -> io::Result<u64> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: without MAP_FIXED the kernel picks addresses that nothing uses.
     let base = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
-    if base == libc::MAP_FAILED {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(base.expose_provenance() as u64)
-    }
+    if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(base.expose_provenance() as u64) }
 }
 
 /// Gives a reservation back.

@@ -16,20 +16,9 @@ impl Child {
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: without MAP_FIXED the kernel picks addresses that nothing uses.
-        let record = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                mem::size_of::<FaultRecord>(),
-                access,
-                flags,
-                -1,
-                0,
-            )
-        };
+        let record = unsafe { libc::mmap(ptr::null_mut(), mem::size_of::<FaultRecord>(), access, flags, -1, 0) };
         assert_ne!(record, libc::MAP_FAILED);
-        Child {
-            record: record.cast(),
-        }
+        Child { record: record.cast() }
     }
 
     /// What the handler records of `body`, which has to die of the signal that it records.
@@ -90,12 +79,8 @@ impl Child {
         assert_eq!(unsafe { libc::waitpid(process, &mut status, 0) }, process);
         // SAFETY: mapped in `new` and never unmapped before `drop`.
         let fault = unsafe { &*self.record }.read();
-        let fault =
-            fault.unwrap_or_else(|| panic!("nothing was recorded, wait status {status:#x}"));
-        assert!(
-            libc::WIFSIGNALED(status),
-            "wait status {status:#x}, {fault:?}"
-        );
+        let fault = fault.unwrap_or_else(|| panic!("nothing was recorded, wait status {status:#x}"));
+        assert!(libc::WIFSIGNALED(status), "wait status {status:#x}, {fault:?}");
         assert_eq!(libc::WTERMSIG(status), fault.signal);
         fault
     }
@@ -122,20 +107,13 @@ pub(super) fn in_fresh_process(name: &str, body: impl FnOnce()) {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("1 passed"), "no test is called {name}");
 }
 
 /// Lowers a limit of this process.
 pub(super) fn set_limit(resource: libc::__rlimit_resource_t, value: u64) {
-    let limit = libc::rlimit {
-        rlim_cur: value,
-        rlim_max: value,
-    };
+    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: the pointer is valid.
     assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
 }

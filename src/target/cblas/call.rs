@@ -39,12 +39,7 @@ pub struct GemmCall {
 pub enum Refusal {
     /// An argument breaks the rules of BLAS; some libraries end the process over it.
     #[error("{name} = {value} must be at least {least} ({rule})")]
-    Illegal {
-        name: &'static str,
-        value: i64,
-        least: i64,
-        rule: &'static str,
-    },
+    Illegal { name: &'static str, value: i64, least: i64, rule: &'static str },
     /// An argument would be truncated.
     #[error("{name} = {value} does not fit the library's 32-bit int")]
     DoesNotFit { name: &'static str, value: i64 },
@@ -53,16 +48,8 @@ pub enum Refusal {
 impl GemmCall {
     /// The argument rules of the reference BLAS (`dgemm.f`, in the order it tests them).
     pub fn check(&self) -> Result<(), Refusal> {
-        let (rows_a, rule_a) = if self.trans_a {
-            (self.k, "k rows")
-        } else {
-            (self.m, "m rows")
-        };
-        let (rows_b, rule_b) = if self.trans_b {
-            (self.n, "n rows")
-        } else {
-            (self.k, "k rows")
-        };
+        let (rows_a, rule_a) = if self.trans_a { (self.k, "k rows") } else { (self.m, "m rows") };
+        let (rows_b, rule_b) = if self.trans_b { (self.n, "n rows") } else { (self.k, "k rows") };
         let rules = [
             ("m", self.m, 0, "a size"),
             ("n", self.n, 0, "a size"),
@@ -71,16 +58,8 @@ impl GemmCall {
             ("ldb", self.ldb, rows_b.max(1), rule_b),
             ("ldc", self.ldc, self.m.max(1), "m rows"),
         ];
-        match rules
-            .into_iter()
-            .find(|&(_, value, least, _)| value < least)
-        {
-            Some((name, value, least, rule)) => Err(Refusal::Illegal {
-                name,
-                value,
-                least,
-                rule,
-            }),
+        match rules.into_iter().find(|&(_, value, least, _)| value < least) {
+            Some((name, value, least, rule)) => Err(Refusal::Illegal { name, value, least, rule }),
             None => Ok(()),
         }
     }
@@ -99,8 +78,7 @@ impl GemmCall {
 }
 
 /// `order, transA, transB, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc`; the enums of CBLAS are C ints.
-type CblasGemm<I, T> =
-    unsafe extern "C" fn(c_int, c_int, c_int, I, I, I, T, *const T, I, *const T, I, T, *mut T, I);
+type CblasGemm<I, T> = unsafe extern "C" fn(c_int, c_int, c_int, I, I, I, T, *const T, I, *const T, I, T, *mut T, I);
 
 /// `transA, transB, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc`, then the lengths of the two characters.
 type FortranGemm<I, T> = unsafe extern "C" fn(
@@ -136,12 +114,7 @@ pub(super) enum Function<I, T> {
 impl<I: TryFrom<i64> + Copy, T: Copy> Function<I, T> {
     /// # Safety
     /// The library's ints must have the width of `I`, `letter` must name `T`.
-    unsafe fn load(
-        exports: &Exports,
-        interface: Interface,
-        decoration: Decoration,
-        letter: char,
-    ) -> Option<Self> {
+    unsafe fn load(exports: &Exports, interface: Interface, decoration: Decoration, letter: char) -> Option<Self> {
         let name = decoration.gemm_name(interface, letter);
         // SAFETY: the names of BLAS have the prototypes above; the caller vouches for the types.
         unsafe {
@@ -163,40 +136,15 @@ impl<I: TryFrom<i64> + Copy, T: Copy> Function<I, T> {
                 let transpose = |transposed| if transposed { TRANS } else { NO_TRANS };
                 let (ta, tb) = (transpose(call.trans_a), transpose(call.trans_b));
                 // SAFETY: the prototype is CBLAS's, the arguments obey its rules, the caller vouches for the memory.
-                unsafe {
-                    gemm(
-                        COLUMN_MAJOR,
-                        ta,
-                        tb,
-                        m,
-                        n,
-                        k,
-                        alpha,
-                        a,
-                        lda,
-                        b,
-                        ldb,
-                        beta,
-                        c,
-                        ldc,
-                    )
-                }
+                unsafe { gemm(COLUMN_MAJOR, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) }
             }
             Function::Fortran(gemm) => {
                 let transpose = |transposed| {
-                    if transposed {
-                        c"T".as_ptr()
-                    } else {
-                        c"N".as_ptr()
-                    }
+                    if transposed { c"T".as_ptr() } else { c"N".as_ptr() }
                 };
                 let (ta, tb) = (transpose(call.trans_a), transpose(call.trans_b));
                 // SAFETY: as above; every reference outlives the call.
-                unsafe {
-                    gemm(
-                        ta, tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1,
-                    )
-                }
+                unsafe { gemm(ta, tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1) }
             }
         }
         Ok(())
@@ -212,11 +160,7 @@ pub(super) struct Functions<I> {
 impl<I: TryFrom<i64> + Copy> Functions<I> {
     /// # Safety
     /// The library's ints must have the width of `I`.
-    pub(super) unsafe fn load(
-        exports: &Exports,
-        interface: Interface,
-        decoration: Decoration,
-    ) -> Option<Self> {
+    pub(super) unsafe fn load(exports: &Exports, interface: Interface, decoration: Decoration) -> Option<Self> {
         // SAFETY: the letters name the element types; the caller vouches for `I`.
         unsafe {
             Some(Functions {

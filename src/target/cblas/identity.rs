@@ -25,22 +25,11 @@ pub(super) struct Version {
 
 impl Version {
     pub(super) fn read(exports: &Exports, decoration: Decoration) -> Version {
-        let marked = |name, text, core, marker| Version {
-            name,
-            text,
-            core,
-            marker: Some(marker),
-        };
+        let marked = |name, text, core, marker| Version { name, text, core, marker: Some(marker) };
         if let Some(marker) = exports.decorated(decoration, "openblas_get_config") {
-            let core = exports
-                .decorated(decoration, "openblas_get_corename")
-                .and_then(|name| text_from(exports, &name));
-            return marked(
-                "OpenBLAS",
-                text_from(exports, &marker).unwrap_or(UNKNOWN.into()),
-                core,
-                marker,
-            );
+            let core =
+                exports.decorated(decoration, "openblas_get_corename").and_then(|name| text_from(exports, &name));
+            return marked("OpenBLAS", text_from(exports, &marker).unwrap_or(UNKNOWN.into()), core, marker);
         }
         let marker = "bli_info_get_version_str".to_string();
         if let Some(text) = text_from(exports, &marker) {
@@ -48,24 +37,14 @@ impl Version {
         }
         let marker = "MKL_Get_Version_String".to_string();
         if exports.address(&marker).is_some() {
-            return marked(
-                "MKL",
-                mkl_version(exports, &marker).unwrap_or(UNKNOWN.into()),
-                None,
-                marker,
-            );
+            return marked("MKL", mkl_version(exports, &marker).unwrap_or(UNKNOWN.into()), None, marker);
         }
         let marker = "ATL_buildinfo".to_string();
         if exports.address(&marker).is_some() {
             // ATL_buildinfo prints to stdout, which may carry a report: not called.
             return marked("ATLAS", UNKNOWN.into(), None, marker);
         }
-        Version {
-            name: "BLAS of no known brand",
-            text: UNKNOWN.into(),
-            core: None,
-            marker: None,
-        }
+        Version { name: "BLAS of no known brand", text: UNKNOWN.into(), core: None, marker: None }
     }
 
     /// The object that exports the marker.
@@ -79,12 +58,7 @@ fn text_from(exports: &Exports, name: &str) -> Option<String> {
     // SAFETY: openblas_get_config, openblas_get_corename and bli_info_get_version_str have this type.
     let text = unsafe { exports.function::<unsafe extern "C" fn() -> *const c_char>(name)?() };
     // SAFETY: they return a static string that ends in NUL, or null.
-    (!text.is_null()).then(|| {
-        unsafe { CStr::from_ptr(text) }
-            .to_string_lossy()
-            .trim()
-            .to_string()
-    })
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_string())
 }
 
 /// `void MKL_Get_Version_String(char *buffer, int length)`; the lower-case name is Fortran's.
@@ -92,18 +66,9 @@ fn mkl_version(exports: &Exports, name: &str) -> Option<String> {
     let mut buffer = [0u8; 256];
     // SAFETY: this is the prototype in mkl_service.h; the length keeps it inside the buffer, whose last byte stays NUL.
     unsafe {
-        exports.function::<unsafe extern "C" fn(*mut c_char, c_int)>(name)?(
-            buffer.as_mut_ptr().cast(),
-            255,
-        );
+        exports.function::<unsafe extern "C" fn(*mut c_char, c_int)>(name)?(buffer.as_mut_ptr().cast(), 255);
     }
-    Some(
-        CStr::from_bytes_until_nul(&buffer)
-            .ok()?
-            .to_string_lossy()
-            .trim()
-            .to_string(),
-    )
+    Some(CStr::from_bytes_until_nul(&buffer).ok()?.to_string_lossy().trim().to_string())
 }
 
 /// Asks the library to compute in the calling thread, and says how.
@@ -153,10 +118,7 @@ pub(super) fn object_of(address: *mut c_void) -> Option<PathBuf> {
 pub(super) fn file_facts(role: &str, path: &Path) -> Vec<(String, String)> {
     let mut facts = vec![(role.to_string(), path.display().to_string())];
     let mut add = |what: &str, value: Option<String>| {
-        facts.push((
-            format!("{role} {what}"),
-            value.unwrap_or_else(|| UNKNOWN.to_string()),
-        ));
+        facts.push((format!("{role} {what}"), value.unwrap_or_else(|| UNKNOWN.to_string())));
     };
     let data = std::fs::read(path).ok();
     let data = data.as_deref();
@@ -173,15 +135,10 @@ fn build_id(data: &[u8]) -> Option<String> {
 
 fn soname(data: &[u8]) -> Option<String> {
     let file = ElfFile64::<Endianness>::parse(data).ok()?;
-    let (endian, sections) = (
-        file.endian(),
-        file.elf_header().sections(file.endian(), data).ok()?,
-    );
+    let (endian, sections) = (file.endian(), file.elf_header().sections(file.endian(), data).ok()?);
     let (entries, strings) = sections.dynamic(endian, data).ok()??;
     let strings = sections.strings(endian, data, strings).ok()?;
-    let entry = entries
-        .iter()
-        .find(|entry| entry.tag32(endian) == Some(object::elf::DT_SONAME))?;
+    let entry = entries.iter().find(|entry| entry.tag32(endian) == Some(object::elf::DT_SONAME))?;
     Some(String::from_utf8_lossy(entry.string(endian, strings).ok()?).into_owned())
 }
 

@@ -23,17 +23,13 @@ pub enum CblasError {
     Directory { path: PathBuf },
     #[error("{path} is not an ELF file (a linker script? name the shared object itself)")]
     NotElf { path: PathBuf },
-    #[error(
-        "failed to load {path}: {message}; a missing dependency needs its folder in LD_LIBRARY_PATH"
-    )]
+    #[error("failed to load {path}: {message}; a missing dependency needs its folder in LD_LIBRARY_PATH")]
     Load { path: PathBuf, message: String },
     #[error(
         "{path} has no GEMM: looked for cblas_sgemm with cblas_dgemm and sgemm_ with dgemm_, plain and with {decorations}"
     )]
     NoGemm { path: PathBuf, decorations: String },
-    #[error(
-        "failed to find out the library's integer width ({why}): name it with --int-width 32 or --int-width 64"
-    )]
+    #[error("failed to find out the library's integer width ({why}): name it with --int-width 32 or --int-width 64")]
     WidthUnknown { why: String },
     #[error(
         "the library's integer width is contradictory: {claim}, but {observed}: name the true one with --int-width 32|64"
@@ -91,28 +87,16 @@ impl Library {
         let path = checked(path)?;
         let flags = loader::RTLD_NOW | loader::RTLD_LOCAL | KEEP_APART;
         // SAFETY: loading runs the library's constructors; that is what the user asked for by naming it.
-        let handle = unsafe { loader::Library::open(Some(&path), flags) }.map_err(|error| {
-            CblasError::Load {
-                path: path.clone(),
-                message: message_of(&error),
-            }
-        })?;
+        let handle = unsafe { loader::Library::open(Some(&path), flags) }
+            .map_err(|error| CblasError::Load { path: path.clone(), message: message_of(&error) })?;
         let exports = Exports::new(handle);
 
         let offered = exports.gemms();
         let no_gemm = || {
-            let decorations = Decoration::ALL[1..]
-                .iter()
-                .map(Decoration::to_string)
-                .collect::<Vec<_>>()
-                .join(", ");
-            CblasError::NoGemm {
-                path: path.clone(),
-                decorations,
-            }
+            let decorations = Decoration::ALL[1..].iter().map(Decoration::to_string).collect::<Vec<_>>().join(", ");
+            CblasError::NoGemm { path: path.clone(), decorations }
         };
-        let states_named =
-            |&&(_, decoration): &&(Interface, Decoration)| decoration.states() == int_width;
+        let states_named = |&&(_, decoration): &&(Interface, Decoration)| decoration.states() == int_width;
         let preferred = int_width.and_then(|_| offered.iter().find(states_named));
         let &(interface, decoration) = preferred.or(offered.first()).ok_or_else(no_gemm)?;
 
@@ -121,24 +105,13 @@ impl Library {
         let config = (version.name == "OpenBLAS").then_some(version.text.as_str());
         let declared = width::declared(&exports, decoration, config);
         // SAFETY: only `observe` uses these, with values that are legal in either width.
-        let probe = unsafe { Functions::<i64>::load(&exports, interface, decoration) }
-            .ok_or_else(no_gemm)?;
+        let probe = unsafe { Functions::<i64>::load(&exports, interface, decoration) }.ok_or_else(no_gemm)?;
         // SAFETY: `probe` is this library's sgemm.
         let observed = unsafe { width::observe(&probe.single) };
         let (int_width, evidence) = width::decide(int_width, declared, &observed)?;
         // SAFETY: the width was declared or observed, and both agree where both exist.
-        let gemm = unsafe { Gemm::load(&exports, interface, decoration, int_width) }
-            .ok_or_else(no_gemm)?;
-        Ok(Library {
-            path,
-            exports,
-            gemm,
-            interface,
-            decoration,
-            int_width,
-            evidence,
-            threads,
-        })
+        let gemm = unsafe { Gemm::load(&exports, interface, decoration, int_width) }.ok_or_else(no_gemm)?;
+        Ok(Library { path, exports, gemm, interface, decoration, int_width, evidence, threads })
     }
 
     /// Calls GEMM, or refuses an argument that breaks the rules of BLAS or does not fit the library's ints.
@@ -178,31 +151,16 @@ impl Library {
         let mut facts = vec![
             ("name".to_string(), version.name.to_string()),
             ("version".to_string(), version.text.clone()),
-            (
-                "core".to_string(),
-                version
-                    .core
-                    .clone()
-                    .unwrap_or_else(|| "unknown".to_string()),
-            ),
-            (
-                "interface".to_string(),
-                format!("{} ({symbol})", self.interface),
-            ),
+            ("core".to_string(), version.core.clone().unwrap_or_else(|| "unknown".to_string())),
+            ("interface".to_string(), format!("{} ({symbol})", self.interface)),
             ("decoration".to_string(), self.decoration.to_string()),
-            (
-                "int width".to_string(),
-                format!("{} ({})", self.int_width, self.evidence),
-            ),
+            ("int width".to_string(), format!("{} ({})", self.int_width, self.evidence)),
             ("threads".to_string(), self.threads.clone()),
         ];
         let mut seen = HashSet::new();
         let objects = [
             ("library", Some(self.path.clone())),
-            (
-                "gemm object",
-                self.exports.address(&symbol).and_then(identity::object_of),
-            ),
+            ("gemm object", self.exports.address(&symbol).and_then(identity::object_of)),
             ("brand object", version.object(&self.exports)),
         ];
         for (role, object) in objects {
@@ -221,20 +179,13 @@ pub fn describe(path: &Path) -> Result<Description, CblasError> {
 
 /// The real path, if it can be a shared object: the loader's own complaints do not tell these cases apart.
 fn checked(path: &Path) -> Result<PathBuf, CblasError> {
-    let failed = |source| CblasError::Io {
-        path: path.to_path_buf(),
-        source,
-    };
+    let failed = |source| CblasError::Io { path: path.to_path_buf(), source };
     let real = fs::canonicalize(path).map_err(failed)?;
     if real.is_dir() {
-        return Err(CblasError::Directory {
-            path: path.to_path_buf(),
-        });
+        return Err(CblasError::Directory { path: path.to_path_buf() });
     }
     if !is_elf(&real).map_err(failed)? {
-        return Err(CblasError::NotElf {
-            path: path.to_path_buf(),
-        });
+        return Err(CblasError::NotElf { path: path.to_path_buf() });
     }
     Ok(real)
 }
@@ -263,10 +214,7 @@ pub(super) fn find_in(folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     for folder in folders {
-        for file in entries(folder)
-            .into_iter()
-            .filter(|file| is_known_name(file))
-        {
+        for file in entries(folder).into_iter().filter(|file| is_known_name(file)) {
             let Ok(real) = fs::canonicalize(&file) else {
                 continue;
             };
@@ -280,24 +228,12 @@ pub(super) fn find_in(folders: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Sorted, so that the order does not depend on the file system.
 fn entries(folder: &Path) -> BTreeSet<PathBuf> {
-    fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect()
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 /// `libNAME.so`, `libNAME.so.1.2`, and for OpenBLAS and BLIS names that go on before the `.so`.
 fn is_known_name(path: &Path) -> bool {
-    const EXACT: [&str; 6] = [
-        "libcblas",
-        "libgslcblas",
-        "libblas",
-        "libblas64",
-        "libf77blas",
-        "libmkl_rt",
-    ];
+    const EXACT: [&str; 6] = ["libcblas", "libgslcblas", "libblas", "libblas64", "libf77blas", "libmkl_rt"];
     const PREFIX: [&str; 3] = ["libopenblas", "libblis", "libscipy_openblas"];
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return false;
@@ -305,20 +241,15 @@ fn is_known_name(path: &Path) -> bool {
     let Some((stem, end)) = name.rsplit_once(".so") else {
         return false;
     };
-    let versioned = end.is_empty()
-        || end.starts_with('.') && end.bytes().all(|b| b == b'.' || b.is_ascii_digit());
+    let versioned = end.is_empty() || end.starts_with('.') && end.bytes().all(|b| b == b'.' || b.is_ascii_digit());
     // Debian's alternatives are called libblas.so.3-x86_64-linux-gnu.
     let alternative = end.starts_with('.') && path.parent() == Some(Path::new("/etc/alternatives"));
-    (versioned || alternative)
-        && (EXACT.contains(&stem) || PREFIX.iter().any(|prefix| stem.starts_with(prefix)))
+    (versioned || alternative) && (EXACT.contains(&stem) || PREFIX.iter().any(|prefix| stem.starts_with(prefix)))
 }
 
 /// `LD_LIBRARY_PATH`, the folders of `ld.so.conf` and the built-in ones, each with its subfolders for BLAS builds.
 fn folders(ld_library_path: Option<OsString>) -> Vec<PathBuf> {
-    let mut tops: Vec<PathBuf> = ld_library_path
-        .iter()
-        .flat_map(std::env::split_paths)
-        .collect();
+    let mut tops: Vec<PathBuf> = ld_library_path.iter().flat_map(std::env::split_paths).collect();
     tops.retain(|top| top.is_absolute());
     tops.push(PathBuf::from("/etc/alternatives"));
     configured(Path::new("/etc/ld.so.conf"), 0, &mut tops);
@@ -327,14 +258,8 @@ fn folders(ld_library_path: Option<OsString>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for top in tops {
         let is_build = |path: &PathBuf| {
-            let name = path
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            ["blas", "blis", "atlas", "mkl"]
-                .iter()
-                .any(|brand| name.contains(brand))
-                && path.is_dir()
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            ["blas", "blis", "atlas", "mkl"].iter().any(|brand| name.contains(brand)) && path.is_dir()
         };
         let builds: Vec<PathBuf> = entries(&top).into_iter().filter(is_build).collect();
         all.push(top);
@@ -348,10 +273,7 @@ fn configured(file: &Path, depth: u32, folders: &mut Vec<PathBuf>) {
     let Ok(text) = fs::read_to_string(file) else {
         return;
     };
-    for line in text
-        .lines()
-        .map(|line| line.split('#').next().unwrap_or_default().trim())
-    {
+    for line in text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()) {
         match line.strip_prefix("include ") {
             Some(pattern) if depth < 4 => {
                 let pattern = Path::new(pattern.trim());

@@ -22,13 +22,8 @@ pub enum Decoration {
 
 impl Decoration {
     /// In the order in which they are tried: the plain name is what a program links by default.
-    pub(super) const ALL: [Decoration; 5] = [
-        Decoration::Plain,
-        Decoration::Suffix64,
-        Decoration::Scipy,
-        Decoration::Scipy64,
-        Decoration::Extended64,
-    ];
+    pub(super) const ALL: [Decoration; 5] =
+        [Decoration::Plain, Decoration::Suffix64, Decoration::Scipy, Decoration::Scipy64, Decoration::Extended64];
 
     fn affixes(self) -> (&'static str, &'static str) {
         match self {
@@ -66,9 +61,7 @@ impl Decoration {
     pub(super) fn states(self) -> Option<IntWidth> {
         match self {
             Decoration::Plain | Decoration::Scipy => None,
-            Decoration::Suffix64 | Decoration::Scipy64 | Decoration::Extended64 => {
-                Some(IntWidth::I64)
-            }
+            Decoration::Suffix64 | Decoration::Scipy64 | Decoration::Extended64 => Some(IntWidth::I64),
         }
     }
 }
@@ -130,22 +123,15 @@ impl Exports {
     /// # Safety
     /// `F` must be the type of a function pointer with the symbol's true signature.
     pub(super) unsafe fn function<F: Copy>(&self, name: &str) -> Option<F> {
-        assert_eq!(
-            size_of::<F>(),
-            size_of::<*mut c_void>(),
-            "F is a function pointer"
-        );
+        assert_eq!(size_of::<F>(), size_of::<*mut c_void>(), "F is a function pointer");
         // SAFETY: the address is not null and F has its size; the caller vouches for the signature. Objects are loaded
         // with RTLD_NODELETE, so the address stays valid for the life of the process.
-        self.address(name)
-            .map(|address| unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) })
+        self.address(name).map(|address| unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) })
     }
 
     /// The first of `decoration`'s name and the plain name that is exported.
     pub(super) fn decorated(&self, decoration: Decoration, base: &str) -> Option<String> {
-        [decoration.c_name(base), base.to_string()]
-            .into_iter()
-            .find(|name| self.address(name).is_some())
+        [decoration.c_name(base), base.to_string()].into_iter().find(|name| self.address(name).is_some())
     }
 
     /// All ways in which this object offers both `sgemm` and `dgemm`, most usual first.
@@ -153,10 +139,7 @@ impl Exports {
         let mut offered = Vec::new();
         for interface in Interface::ALL {
             for decoration in Decoration::ALL {
-                if ['s', 'd'].iter().all(|&letter| {
-                    self.address(&decoration.gemm_name(interface, letter))
-                        .is_some()
-                }) {
+                if ['s', 'd'].iter().all(|&letter| self.address(&decoration.gemm_name(interface, letter)).is_some()) {
                     offered.push((interface, decoration));
                 }
             }

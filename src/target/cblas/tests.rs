@@ -21,10 +21,7 @@ const LIBRARIES: [(&str, Interface); 9] = [
 
 /// The listed libraries that exist, those that `find` adds, and those in `SHRINKFAULT_TEST_BLAS`, separated by colons.
 fn installed() -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = LIBRARIES
-        .iter()
-        .map(|(name, _)| Path::new(DEBIAN).join(name))
-        .collect();
+    let mut paths: Vec<PathBuf> = LIBRARIES.iter().map(|(name, _)| Path::new(DEBIAN).join(name)).collect();
     paths.retain(|path| {
         if !path.exists() {
             println!("skipped: {} is missing", path.display());
@@ -32,15 +29,8 @@ fn installed() -> Vec<PathBuf> {
         path.exists()
     });
     paths.extend(find());
-    paths.extend(
-        std::env::var_os("SHRINKFAULT_TEST_BLAS")
-            .iter()
-            .flat_map(std::env::split_paths),
-    );
-    let mut real: Vec<PathBuf> = paths
-        .iter()
-        .map(|path| path.canonicalize().unwrap())
-        .collect();
+    paths.extend(std::env::var_os("SHRINKFAULT_TEST_BLAS").iter().flat_map(std::env::split_paths));
+    let mut real: Vec<PathBuf> = paths.iter().map(|path| path.canonicalize().unwrap()).collect();
     real.sort();
     real.dedup();
     real
@@ -78,30 +68,18 @@ impl Random {
 }
 
 /// One random product, compared with integers: every element of C, and the padding, must be as computed.
-fn compare<T: Element>(
-    library: &Library,
-    random: &mut Random,
-    trans: (bool, bool),
-    alpha: i64,
-    beta: i64,
-) {
+fn compare<T: Element>(library: &Library, random: &mut Random, trans: (bool, bool), alpha: i64, beta: i64) {
     let [m, n, k] = [0; 3].map(|_| random.below(20));
     let (rows_a, cols_a) = if trans.0 { (k, m) } else { (m, k) };
     let (rows_b, cols_b) = if trans.1 { (n, k) } else { (k, n) };
     let [lda, ldb, ldc] = [rows_a, rows_b, m].map(|rows| rows.max(1) + random.below(4));
-    let (a, b, c) = (
-        random.fill(lda * cols_a),
-        random.fill(ldb * cols_b),
-        random.fill(ldc * n),
-    );
+    let (a, b, c) = (random.fill(lda * cols_a), random.fill(ldb * cols_b), random.fill(ldc * n));
     let at = |x: &[i64], ld: i64, transposed: bool, i: i64, j: i64| {
         x[if transposed { j + i * ld } else { i + j * ld } as usize]
     };
     let mut expected = c.clone();
     for (j, i) in (0..n).flat_map(|j| (0..m).map(move |i| (j, i))) {
-        let sum: i64 = (0..k)
-            .map(|l| at(&a, lda, trans.0, i, l) * at(&b, ldb, trans.1, l, j))
-            .sum();
+        let sum: i64 = (0..k).map(|l| at(&a, lda, trans.0, i, l) * at(&b, ldb, trans.1, l, j)).sum();
         expected[(i + j * ldc) as usize] = alpha * sum + beta * c[(i + j * ldc) as usize];
     }
     let floats = |values: &[i64]| values.iter().map(|&value| T::of(value)).collect::<Vec<T>>();
@@ -129,8 +107,7 @@ fn compare<T: Element>(
 #[test]
 fn every_installed_library_computes_what_integers_say() {
     for path in installed() {
-        let library =
-            Library::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let library = Library::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         println!("{:?}", library.describe());
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         for trans in [(false, false), (false, true), (true, false), (true, true)] {
@@ -158,11 +135,7 @@ fn debian_libraries_have_32_bit_ints_and_the_expected_interface() {
             (interface, Decoration::Plain, IntWidth::I32),
             "{name}"
         );
-        assert!(
-            found.evidence.contains("observed: lda, ldb and ldc"),
-            "{name}: {}",
-            found.evidence
-        );
+        assert!(found.evidence.contains("observed: lda, ldb and ldc"), "{name}: {}", found.evidence);
     }
 }
 
@@ -175,12 +148,7 @@ fn a_library_is_identified_by_path_build_id_and_digest() {
     }
     let identity = Library::open(&path).unwrap().identity();
     let value = |name: &str| {
-        identity
-            .iter()
-            .find(|(key, _)| key == name)
-            .unwrap_or_else(|| panic!("{name}: {identity:?}"))
-            .1
-            .clone()
+        identity.iter().find(|(key, _)| key == name).unwrap_or_else(|| panic!("{name}: {identity:?}")).1.clone()
     };
     assert_eq!(value("library soname"), "libgslcblas.so.0");
     assert_eq!(value("library build id").len(), 40);
@@ -192,21 +160,7 @@ fn small_call(c: &mut [f64; 4]) -> GemmCall {
     let (trans_a, trans_b, m, n, k) = (false, false, 2, 2, 2);
     let a = c.as_ptr().cast();
     let c = c.as_mut_ptr().cast();
-    GemmCall {
-        trans_a,
-        trans_b,
-        m,
-        n,
-        k,
-        alpha: 1.0,
-        a,
-        lda: 2,
-        b: a,
-        ldb: 2,
-        beta: 0.0,
-        c,
-        ldc: 2,
-    }
+    GemmCall { trans_a, trans_b, m, n, k, alpha: 1.0, a, lda: 2, b: a, ldb: 2, beta: 0.0, c, ldc: 2 }
 }
 
 #[test]
@@ -220,31 +174,9 @@ fn arguments_that_libraries_exit_over_are_refused_before_the_call() {
     assert_eq!(good.check(), Ok(()));
     assert_eq!(illegal(GemmCall { m: -1, ..good }), "m");
     assert_eq!(illegal(GemmCall { lda: 1, ..good }), "lda");
-    assert_eq!(
-        illegal(GemmCall {
-            m: 0,
-            lda: 0,
-            ..good
-        }),
-        "lda"
-    );
-    assert_eq!(
-        illegal(GemmCall {
-            trans_a: true,
-            k: 3,
-            ldb: 3,
-            ..good
-        }),
-        "lda"
-    );
-    assert_eq!(
-        illegal(GemmCall {
-            trans_b: true,
-            n: 3,
-            ..good
-        }),
-        "ldb"
-    );
+    assert_eq!(illegal(GemmCall { m: 0, lda: 0, ..good }), "lda");
+    assert_eq!(illegal(GemmCall { trans_a: true, k: 3, ldb: 3, ..good }), "lda");
+    assert_eq!(illegal(GemmCall { trans_b: true, n: 3, ..good }), "ldb");
     assert_eq!(illegal(GemmCall { ldc: 1, ..good }), "ldc");
     let message = GemmCall { lda: 1, ..good }.check().unwrap_err().to_string();
     assert_eq!(message, "lda = 1 must be at least 2 (m rows)");
@@ -258,20 +190,10 @@ fn a_value_wider_than_the_librarys_int_is_refused_not_truncated() {
             continue;
         }
         let mut memory = [0.0; 4];
-        let call = GemmCall {
-            m: 0,
-            lda: 1 << 31,
-            ..small_call(&mut memory)
-        };
+        let call = GemmCall { m: 0, lda: 1 << 31, ..small_call(&mut memory) };
         // SAFETY: m is 0, and the call is refused.
         let refusal = unsafe { library.gemm(Real::F64, &call) };
-        assert_eq!(
-            refusal,
-            Err(Refusal::DoesNotFit {
-                name: "lda",
-                value: 1 << 31
-            })
-        );
+        assert_eq!(refusal, Err(Refusal::DoesNotFit { name: "lda", value: 1 << 31 }));
     }
 }
 
@@ -283,17 +205,11 @@ fn files_that_are_no_blas_get_a_clear_error() {
     let truncated = folder.path().join("libopenblas.so");
     std::fs::write(&truncated, b"\x7fELF\x02\x01\x01").unwrap();
     let error = |path: &Path| Library::open(path).err().unwrap();
-    assert!(matches!(
-        error(&folder.path().join("absent.so")),
-        CblasError::Io { .. }
-    ));
+    assert!(matches!(error(&folder.path().join("absent.so")), CblasError::Io { .. }));
     assert!(matches!(error(folder.path()), CblasError::Directory { .. }));
     assert!(matches!(error(&script), CblasError::NotElf { .. }));
     let load = error(&truncated).to_string();
-    assert!(
-        load.starts_with("failed to load") && load.contains("file too short"),
-        "{load}"
-    );
+    assert!(load.starts_with("failed to load") && load.contains("file too short"), "{load}");
     let libm = Path::new(DEBIAN).join("libm.so.6");
     if libm.exists() {
         assert!(matches!(error(&libm), CblasError::NoGemm { .. }));
@@ -304,63 +220,27 @@ fn files_that_are_no_blas_get_a_clear_error() {
 fn a_search_knows_names_follows_links_and_lists_a_file_once() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    for name in [
-        "libopenblasp-r0.3.21.so",
-        "libmkl_rt.so.3",
-        "libblasphemy.so",
-        "libm.so.6",
-    ] {
+    for name in ["libopenblasp-r0.3.21.so", "libmkl_rt.so.3", "libblasphemy.so", "libm.so.6"] {
         std::fs::write(at(name), b"\x7fELF rest").unwrap();
     }
     std::fs::write(at("libcblas.so"), "INPUT(libcblas.so.3)").unwrap();
     std::os::unix::fs::symlink(at("libopenblasp-r0.3.21.so"), at("libopenblas.so.0")).unwrap();
     let root = folder.path().canonicalize().unwrap();
     let found = find_in(&[folder.path().to_path_buf(), folder.path().to_path_buf()]);
-    assert_eq!(
-        found,
-        [
-            root.join("libmkl_rt.so.3"),
-            root.join("libopenblasp-r0.3.21.so")
-        ]
-    );
+    assert_eq!(found, [root.join("libmkl_rt.so.3"), root.join("libopenblasp-r0.3.21.so")]);
 }
 
 #[test]
 fn a_width_without_evidence_or_against_it_is_an_error() {
     let unseen = || Observed::Nothing("no memory".to_string());
     let says = |width| Some((width, "it says so".to_string()));
-    let (i32, i64) = (
-        Observed::Width(IntWidth::I32),
-        Observed::Width(IntWidth::I64),
-    );
-    assert!(matches!(
-        width::decide(None, None, &unseen()),
-        Err(CblasError::WidthUnknown { .. })
-    ));
-    assert!(matches!(
-        width::decide(None, says(IntWidth::I64), &i32),
-        Err(CblasError::WidthContradiction { .. })
-    ));
-    assert!(matches!(
-        width::decide(None, says(IntWidth::I32), &i64),
-        Err(CblasError::WidthContradiction { .. })
-    ));
-    assert!(matches!(
-        width::decide(Some(IntWidth::I32), None, &i64),
-        Err(CblasError::WidthContradiction { .. })
-    ));
-    assert_eq!(
-        width::decide(Some(IntWidth::I64), says(IntWidth::I32), &i32)
-            .unwrap()
-            .0,
-        IntWidth::I64
-    );
-    assert_eq!(
-        width::decide(Some(IntWidth::I32), None, &unseen())
-            .unwrap()
-            .0,
-        IntWidth::I32
-    );
+    let (i32, i64) = (Observed::Width(IntWidth::I32), Observed::Width(IntWidth::I64));
+    assert!(matches!(width::decide(None, None, &unseen()), Err(CblasError::WidthUnknown { .. })));
+    assert!(matches!(width::decide(None, says(IntWidth::I64), &i32), Err(CblasError::WidthContradiction { .. })));
+    assert!(matches!(width::decide(None, says(IntWidth::I32), &i64), Err(CblasError::WidthContradiction { .. })));
+    assert!(matches!(width::decide(Some(IntWidth::I32), None, &i64), Err(CblasError::WidthContradiction { .. })));
+    assert_eq!(width::decide(Some(IntWidth::I64), says(IntWidth::I32), &i32).unwrap().0, IntWidth::I64);
+    assert_eq!(width::decide(Some(IntWidth::I32), None, &unseen()).unwrap().0, IntWidth::I32);
     assert_eq!(width::decide(None, None, &i64).unwrap().0, IntWidth::I64);
 }
 #[test]
@@ -370,16 +250,7 @@ fn decorated_names_are_those_that_builds_export() {
     };
     assert_eq!(names(Decoration::Plain), ["cblas_sgemm", "sgemm_"]);
     assert_eq!(names(Decoration::Suffix64), ["cblas_sgemm64_", "sgemm_64_"]);
-    assert_eq!(
-        names(Decoration::Scipy),
-        ["scipy_cblas_sgemm", "scipy_sgemm_"]
-    );
-    assert_eq!(
-        names(Decoration::Scipy64),
-        ["scipy_cblas_sgemm64_", "scipy_sgemm_64_"]
-    );
-    assert_eq!(
-        names(Decoration::Extended64),
-        ["cblas_sgemm_64", "sgemm_64_"]
-    );
+    assert_eq!(names(Decoration::Scipy), ["scipy_cblas_sgemm", "scipy_sgemm_"]);
+    assert_eq!(names(Decoration::Scipy64), ["scipy_cblas_sgemm64_", "scipy_sgemm_64_"]);
+    assert_eq!(names(Decoration::Extended64), ["cblas_sgemm_64", "sgemm_64_"]);
 }

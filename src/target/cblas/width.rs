@@ -40,57 +40,34 @@ pub(super) fn declared(
     openblas_config: Option<&str>,
 ) -> Option<(IntWidth, String)> {
     if let Some(width) = decoration.states() {
-        return Some((
-            width,
-            format!("the decoration {decoration} means {width}-bit ints"),
-        ));
+        return Some((width, format!("the decoration {decoration} means {width}-bit ints")));
     }
     if let Some(config) = openblas_config {
         return Some(if config.contains("USE64BITINT") {
-            (
-                IntWidth::I64,
-                "openblas_get_config has USE64BITINT".to_string(),
-            )
+            (IntWidth::I64, "openblas_get_config has USE64BITINT".to_string())
         } else {
-            (
-                IntWidth::I32,
-                "openblas_get_config lacks USE64BITINT".to_string(),
-            )
+            (IntWidth::I32, "openblas_get_config lacks USE64BITINT".to_string())
         });
     }
     // SAFETY: `gint_t bli_info_get_blas_int_type_size(void)` (frame/base/bli_info.h); gint_t has the width of a register.
-    if let Some(bits) = unsafe {
-        exports.function::<unsafe extern "C" fn() -> isize>("bli_info_get_blas_int_type_size")
-    } {
+    if let Some(bits) =
+        unsafe { exports.function::<unsafe extern "C" fn() -> isize>("bli_info_get_blas_int_type_size") }
+    {
         // SAFETY: it returns a constant.
         match unsafe { bits() } {
             32 => {
-                return Some((
-                    IntWidth::I32,
-                    "bli_info_get_blas_int_type_size is 32".to_string(),
-                ));
+                return Some((IntWidth::I32, "bli_info_get_blas_int_type_size is 32".to_string()));
             }
             64 => {
-                return Some((
-                    IntWidth::I64,
-                    "bli_info_get_blas_int_type_size is 64".to_string(),
-                ));
+                return Some((IntWidth::I64, "bli_info_get_blas_int_type_size is 64".to_string()));
             }
             _ => {}
         }
     }
     if exports.address("MKL_Get_Version_String").is_some() {
         let layer = std::env::var("MKL_INTERFACE_LAYER").unwrap_or_default();
-        let width = if layer.to_ascii_uppercase().contains("ILP64") {
-            IntWidth::I64
-        } else {
-            IntWidth::I32
-        };
-        let from = if layer.is_empty() {
-            "unset: LP64".to_string()
-        } else {
-            format!("{layer:?}")
-        };
+        let width = if layer.to_ascii_uppercase().contains("ILP64") { IntWidth::I64 } else { IntWidth::I32 };
+        let from = if layer.is_empty() { "unset: LP64".to_string() } else { format!("{layer:?}") };
         return Some((width, format!("MKL_INTERFACE_LAYER is {from}")));
     }
     if exports.address("ATL_xerbla").is_some() {
@@ -109,12 +86,8 @@ pub(super) enum Observed {
 impl fmt::Display for Observed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Observed::Width(IntWidth::I32) => {
-                f.write_str("observed: lda, ldb and ldc of 2^32+1 each act as 1")
-            }
-            Observed::Width(IntWidth::I64) => {
-                f.write_str("observed: a leading dimension of 2^32+1 is obeyed")
-            }
+            Observed::Width(IntWidth::I32) => f.write_str("observed: lda, ldb and ldc of 2^32+1 each act as 1"),
+            Observed::Width(IntWidth::I64) => f.write_str("observed: a leading dimension of 2^32+1 is obeyed"),
             Observed::Nothing(why) => write!(f, "not observed: {why}"),
         }
     }
@@ -136,10 +109,7 @@ pub(super) fn decide(
             if named == Some(IntWidth::I64) {
                 return Ok((claimed, format!("{source}, although {observed}")));
             }
-            Err(CblasError::WidthContradiction {
-                claim: source,
-                observed: observed.to_string(),
-            })
+            Err(CblasError::WidthContradiction { claim: source, observed: observed.to_string() })
         }
         (Some((claimed, source)), _) => Ok((claimed, format!("{source}; {observed}"))),
         (None, Observed::Width(seen)) => Ok((*seen, observed.to_string())),
@@ -163,10 +133,7 @@ impl Span {
     const BYTES: usize = (FAR * size_of::<f32>()).next_multiple_of(BLOCK) + BLOCK;
 
     fn new() -> std::io::Result<Span> {
-        let (private, none) = (
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            libc::PROT_NONE,
-        );
+        let (private, none) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, libc::PROT_NONE);
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
         let base = unsafe { libc::mmap(ptr::null_mut(), Self::BYTES, none, private, -1, 0) };
         if base == libc::MAP_FAILED {
@@ -176,14 +143,7 @@ impl Span {
         for offset in [0, Self::BYTES - 2 * BLOCK] {
             let bytes = if offset == 0 { BLOCK } else { 2 * BLOCK };
             // SAFETY: both blocks lie inside the mapping made above.
-            if unsafe {
-                libc::mprotect(
-                    span.base.add(offset).cast(),
-                    bytes,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                )
-            } != 0
-            {
+            if unsafe { libc::mprotect(span.base.add(offset).cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
                 return Err(std::io::Error::last_os_error());
             }
         }
@@ -194,11 +154,7 @@ impl Span {
     fn element(&self, index: usize) -> *mut f32 {
         debug_assert!(index <= 1 || index == FAR);
         // SAFETY: the first block's middle, its neighbour, or FAR floats on, which is in the last two blocks.
-        unsafe {
-            self.base
-                .cast::<f32>()
-                .add(BLOCK / 2 / size_of::<f32>() + index)
-        }
+        unsafe { self.base.cast::<f32>().add(BLOCK / 2 / size_of::<f32>() + index) }
     }
 
     fn set(&self, [first, near, far]: [f32; 3]) {
@@ -243,17 +199,11 @@ pub(super) unsafe fn observe(sgemm: &Function<i64, f32>) -> Observed {
             Some(NEAR_VALUE) => IntWidth::I32,
             Some(FAR_VALUE) => IntWidth::I64,
             other => {
-                return Observed::Nothing(format!(
-                    "the test call for {operand} answered {other:?}"
-                ));
+                return Observed::Nothing(format!("the test call for {operand} answered {other:?}"));
             }
         });
     }
-    Observed::Width(if widths.contains(&IntWidth::I64) {
-        IntWidth::I64
-    } else {
-        IntWidth::I32
-    })
+    Observed::Width(if widths.contains(&IntWidth::I64) { IntWidth::I64 } else { IntWidth::I32 })
 }
 
 /// The value that the library took from (or, for C, replaced in) the second column's element.
@@ -264,11 +214,7 @@ unsafe fn second_element(sgemm: &Function<i64, f32>, span: &Span, operand: &str)
     span.set([5.0, NEAR_VALUE, FAR_VALUE]);
     let far = |name| if operand == name { FAR as i64 } else { 1 };
     // With lda under test one dot product of length two, else one row times two columns.
-    let (n, k, ldb) = if operand == "lda" {
-        (1, 2, 2)
-    } else {
-        (2, 1, far("ldb"))
-    };
+    let (n, k, ldb) = if operand == "lda" { (1, 2, 2) } else { (2, 1, far("ldb")) };
     let (mut a, mut b, mut c) = ([0.0f32; 64], [0.0f32; 64], [0.0f32; 64]);
     a[0] = 1.0;
     b[..2].copy_from_slice(&[2.0, 1.0]);
@@ -279,24 +225,12 @@ unsafe fn second_element(sgemm: &Function<i64, f32>, span: &Span, operand: &str)
         n,
         k,
         alpha: 1.0,
-        a: if operand == "lda" {
-            span.element(0).cast::<u8>()
-        } else {
-            a.as_ptr().cast()
-        },
+        a: if operand == "lda" { span.element(0).cast::<u8>() } else { a.as_ptr().cast() },
         lda: far("lda"),
-        b: if operand == "ldb" {
-            span.element(0).cast::<u8>()
-        } else {
-            b.as_ptr().cast()
-        },
+        b: if operand == "ldb" { span.element(0).cast::<u8>() } else { b.as_ptr().cast() },
         ldb,
         beta: 0.0,
-        c: if operand == "ldc" {
-            span.element(0).cast::<u8>()
-        } else {
-            c.as_mut_ptr().cast()
-        },
+        c: if operand == "ldc" { span.element(0).cast::<u8>() } else { c.as_mut_ptr().cast() },
         ldc: far("ldc"),
     };
     // SAFETY: see `observe`.
