@@ -3,7 +3,7 @@
 pub mod channel;
 pub mod child;
 mod inbox;
-mod inherit;
+pub mod inherit;
 pub mod intent;
 pub mod interrupt;
 mod poll;
