@@ -3,7 +3,7 @@
 pub mod channel;
 pub mod child;
 mod inbox;
-mod inherit;
+pub mod inherit;
 pub mod intent;
 pub mod interrupt;
 mod poll;
@@ -12,6 +12,8 @@ pub mod protocol;
 pub mod signature;
 pub mod spawn;
 mod tail;
+#[cfg(test)]
+mod testing;
 pub mod verdict;
 
 pub use probe::{Freshness, Observation, ProbeError, Prober};
