@@ -14,6 +14,7 @@ pub mod pool;
 pub mod probe;
 pub mod prober;
 pub mod protocol;
+pub mod ranks;
 pub mod signature;
 pub mod spawn;
 mod tail;
