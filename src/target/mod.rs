@@ -1,6 +1,7 @@
 //! Implementations under test: what they say of themselves, and how a worker drives them.
 
 pub mod cblas;
+pub mod sim;
 pub mod spec;
 
 pub use spec::TargetSpec;
