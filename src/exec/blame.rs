@@ -8,6 +8,7 @@ use super::signature::Signature;
 use super::verdict::{Place, Verdict};
 use crate::device::Access;
 use crate::problem::{Case, Gaps};
+use std::sync::Arc;
 
 /// What becomes of reads between the rows of an operand that allows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +84,7 @@ pub enum Blame {
     /// The case reads between rows, and its result is right: a note.
     GapNote { pages: u32 },
     /// Passes alone, fails after what the worker ran before it.
-    History { verdict: Verdict, lines: Vec<LayoutLine> },
+    History { verdict: Verdict, lines: Vec<Arc<LayoutLine>> },
     /// Could not be made to fail again, alone or with its history, in `runs` runs.
     Unreproduced { runs: u32 },
 }

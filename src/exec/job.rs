@@ -8,6 +8,7 @@ use super::verdict::Verdict;
 use super::worker::{Death, Heard, Worker, WorkerError};
 use crate::problem::{Case, Instance, Knobs};
 use crate::worker::layout::Layout;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Cases that share mapped pages. Ids are unique in a run.
@@ -38,7 +39,7 @@ pub struct CaseResult {
     pub remapped: u32,
     pub took: Duration,
     /// For a bad verdict: the lines that this worker had run before, oldest first.
-    pub history: Vec<LayoutLine>,
+    pub history: Vec<Arc<LayoutLine>>,
 }
 
 /// Lines of a worker that are kept for a replay of its history.
@@ -48,11 +49,11 @@ pub const HISTORY_LINES: usize = 32;
 #[derive(Debug)]
 pub struct Seat {
     pub worker: Worker,
-    pub history: Vec<LayoutLine>,
+    pub history: Vec<Arc<LayoutLine>>,
 }
 
 impl Seat {
-    pub fn remember(&mut self, line: LayoutLine) {
+    pub fn remember(&mut self, line: Arc<LayoutLine>) {
         if self.history.len() == HISTORY_LINES {
             self.history.remove(0);
         }
@@ -82,8 +83,8 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
             *seat = Some(pool.take()?);
         }
         let Some(here) = seat.as_mut() else { continue };
-        let line =
-            LayoutLine { layout: job.layout, cases: wire.clone(), run: left.clone(), caps: pool.settings().caps };
+        let (layout, caps) = (job.layout, pool.settings().caps);
+        let line = Arc::new(LayoutLine { layout, cases: wire.clone(), run: left.clone(), caps });
         let ended = one_line(pool, here, job, &line, &mut left, &mut results)?;
         match ended {
             None => here.remember(line),
