@@ -36,7 +36,7 @@ impl Problem {
     }
 
     /// Whether a constraint bounds the parameter from above as well: nothing more to pin.
-    fn is_held(&self, param: usize) -> bool {
+    pub(crate) fn is_held(&self, param: usize) -> bool {
         use super::expr::Side;
         self.constraints.iter().any(|c| {
             let bounds = c.condition.bounds_on(param);
