@@ -12,6 +12,8 @@ pub mod protocol;
 pub mod signature;
 pub mod spawn;
 mod tail;
+#[cfg(test)]
+mod testing;
 pub mod verdict;
 
 pub use probe::{Freshness, Observation, ProbeError, Prober};
