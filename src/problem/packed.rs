@@ -9,7 +9,7 @@ impl Problem {
     ///
     /// - A stride with lower bounds among the constraints (`lda >= m`) equals the largest of them.
     /// - A stride without one (the batch stride of an input, which may be 0) equals the span of one step: it is the whole
-    ///   stride of a dimension of some operand, and the packed distance is `1 + sum((extent - 1) * stride)` over that
+    ///   stride of a dimension of some operand, and the packed distance is `1 + sum((extent - 1) * |stride|)` over that
     ///   operand's other dimensions. Where it has no meaning it stays at its least value.
     /// - What is left (a stride that only occurs inside a larger expression, or two such strides in one operand, whose
     ///   order the description does not say) stays free.
@@ -66,11 +66,16 @@ impl Problem {
             .iter()
             .find_map(|o| o.dims.iter().position(|d| d.stride.text().trim() == p.name).map(|d| (o, d)))?;
         let mut sum = "1".to_owned();
-        for (_, other) in operand.dims.iter().enumerate().filter(|(d, _)| *d != dim) {
+        for other in operand.dims.iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, other)| other) {
             if other.stride.params().any(loose) || other.stride.text().trim() == p.name {
                 return None;
             }
-            sum.push_str(&format!(" + ({} - 1) * ({})", other.extent.text(), other.stride.text()));
+            let (extent, stride) = (other.extent.text(), other.stride.text());
+            if stride.contains('-') {
+                sum.push_str(&format!(" + ({extent} - 1) * max({stride}, -({stride}))"));
+            } else {
+                sum.push_str(&format!(" + ({extent} - 1) * ({stride})"));
+            }
         }
         let value = format!("max({sum}, {})", p.least());
         Some(match &p.active {

@@ -168,6 +168,7 @@ fn solve(space: &Space, line: &Line, values: &Assignment, target: i128) -> Optio
     };
     let mut at = values.clone();
     let mut quantity = |v: i64| {
+        at.0.copy_from_slice(&values.0);
         place(space, &mut at, line.param, v);
         line.hypothesis.quantity(&space.problem, &at)
     };
