@@ -4,22 +4,25 @@ use super::shown;
 use crate::exec::pool::Pool;
 use crate::exec::ranks::RankTable;
 use crate::exec::verdict::{Fault, Hit, Verdict, WrongKind};
-use crate::exec::ProbeError;
+use crate::exec::{ProbeError, Signature};
 use crate::finding::{Certified, Choice, Confirmation, Effect, Environment, Facts, Far, Ranks, Step, Tally, Witness};
-use crate::problem::{Builtin, Case, Narrow, Problem};
+use crate::problem::{Case, Narrow, Problem};
 use crate::report::event::{FindingSummary, WitnessLine};
-use crate::shrink::{ChoiceEffect, Counts, Shrunk, WitnessStatus};
+use crate::shrink::{ChoiceEffect, Counts, Island, Shrunk, WitnessStatus};
 use crate::target::TargetSpec;
 use bytesize::ByteSize;
 use std::sync::Arc;
 
 /// What a finding states beside the shrink itself.
-pub struct Context<'a> {
-    pub target: &'a TargetSpec,
-    pub pins: &'a [Narrow],
-    pub profile: &'a str,
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// As the problem describes itself, without limits and pins.
+    pub problem: Arc<Problem>,
+    pub target: TargetSpec,
+    pub pins: Vec<Narrow>,
+    pub profile: String,
     pub seed: u64,
-    pub environment: &'a Environment,
+    pub environment: Environment,
 }
 
 /// Value seeds under which a last good case is run again.
@@ -48,21 +51,12 @@ pub fn other_seeds(pool: &Pool, seed: u64, shrunk: &mut Shrunk) -> Result<(), Pr
 }
 
 /// What a finding states.
-pub fn facts(context: &Context<'_>, original: &Case, s: &Shrunk, ranks: Option<&RankTable>) -> Facts {
-    let problem_name = context_problem(s, context);
-    let tally = |c: &Counts| Tally { runs: c.runs(), failed: c.bad() };
+pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&RankTable>) -> Facts {
+    let problem = &context.problem;
+    let tally = |c: &Counts| Tally { runs: c.runs, failed: c.bad };
     let good: Vec<Tally> = s.witnesses.iter().filter_map(|w| w.last_good.as_ref()).map(|g| tally(&g.counts)).collect();
     Facts {
-        problem: problem_name,
-        target: context.target.clone(),
-        pins: context.pins.to_vec(),
-        profile: context.profile.to_owned(),
-        seed: context.seed,
-        verdict: s.verdict.clone(),
-        signature: s.signature.clone(),
         minimal: s.minimal.clone(),
-        original: original.clone(),
-        before: vec![],
         witnesses: s
             .witnesses
             .iter()
@@ -92,7 +86,7 @@ pub fn facts(context: &Context<'_>, original: &Case, s: &Shrunk, ranks: Option<&
             })
             .collect(),
         irrelevant: s.irrelevant.clone(),
-        windows: windows(s),
+        windows: s.islands.iter().map(|i| island(problem, i)).collect(),
         ranks: ranks.map(|t| Ranks {
             failing: t.failing.clone(),
             passing: t.passing.clone(),
@@ -102,11 +96,58 @@ pub fn facts(context: &Context<'_>, original: &Case, s: &Shrunk, ranks: Option<&
         confirmation: Confirmation {
             bad: tally(&s.confirmed),
             good: Tally { runs: good.iter().map(|t| t.runs).sum(), failed: good.iter().map(|t| t.failed).sum() },
-            rate: (s.confirmed.bad() < s.confirmed.runs()).then(|| s.rate.interval()),
+            rate: s.rate.is_flaky().then_some((s.rate.low, s.rate.high)),
         },
         slips: s.slips.iter().map(|x| x.signature.to_string()).collect(),
-        ladder: s.ladder.iter().map(|l| Step { by: l.by.to_owned(), case: l.case_text.clone() }).collect(),
+        ladder: s.ladder.iter().map(|l| Step { by: l.by.to_owned(), case: problem.short(&l.case.params) }).collect(),
+        ..base(context, original, &s.signature, s.verdict.clone())
+    }
+}
+
+/// What a finding states of a case that was not shrunk.
+fn base(context: &Context, case: &Case, signature: &Signature, verdict: Verdict) -> Facts {
+    Facts {
+        problem: Arc::clone(&context.problem),
+        target: context.target.clone(),
+        pins: context.pins.clone(),
+        profile: context.profile.clone(),
+        seed: context.seed,
+        verdict,
+        signature: signature.clone(),
+        minimal: case.clone(),
+        original: case.clone(),
+        before: vec![],
+        witnesses: vec![],
+        far: None,
+        choices: vec![],
+        irrelevant: vec![],
+        windows: vec![],
+        ranks: None,
+        confirmation: Confirmation::default(),
+        slips: vec![],
+        ladder: vec![],
         environment: context.environment.clone(),
+    }
+}
+
+/// What a finding states of a case that fails only after others in the same process.
+pub fn history(context: &Context, case: &Case, signature: &Signature, verdict: Verdict, before: Vec<Case>) -> Facts {
+    let bad = Tally { runs: 1, failed: 1 };
+    let confirmation = Confirmation { bad, ..Confirmation::default() };
+    Facts { before, confirmation, ..base(context, case, signature, verdict) }
+}
+
+/// What is read aloud of it.
+pub fn history_summary(problem: &Problem, facts: &Facts) -> FindingSummary {
+    FindingSummary {
+        title: facts.title(),
+        minimal: shown(problem, &facts.minimal),
+        witnesses: vec![],
+        evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
+        confirmed: "once more, in a fresh process, after the same cases; passes alone".to_owned(),
+        irrelevant: vec![],
+        notes: vec![format!("fails only after {} other cases in the same process; not shrunk", facts.before.len())],
+        probes: "none for shrinking".to_owned(),
     }
 }
 
@@ -132,7 +173,7 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
         .rate
         .map_or_else(String::new, |(low, high)| format!("; fails at a rate of {low:.2} to {high:.2} (95%)"));
     FindingSummary {
-        title: crate::finding::title(facts),
+        title: facts.title(),
         minimal: shown(problem, &facts.minimal),
         witnesses,
         evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
@@ -151,7 +192,9 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
 
 fn witness_line(problem: &Problem, w: &Witness) -> WitnessLine {
     let p = &problem.params[w.param];
-    let sides = |t: Tally, word: &str| format!("{} of {} {word}", if word == "passed" { t.runs - t.failed } else { t.failed }, t.runs);
+    let sides = |t: Tally, word: &str| {
+        format!("{} of {} {word}", if word == "passed" { t.runs - t.failed } else { t.failed }, t.runs)
+    };
     let note = match (&w.certified, &w.good) {
         (Certified::Yes { .. }, Some((_, good))) => format!("{}, {}", sides(*good, "passed"), sides(w.bad.1, "failed")),
         (Certified::Yes { .. }, None) => sides(w.bad.1, "failed"),
@@ -241,11 +284,8 @@ fn place(h: &Hit, element: Option<i64>) -> String {
     format!("{edge}{copy}, {from} from its base pointer")
 }
 
-fn windows(s: &Shrunk) -> Vec<String> {
-    s.islands.iter().map(|i| i.text.clone()).collect()
-}
-
-fn context_problem(_: &Shrunk, context: &Context<'_>) -> Arc<Problem> {
-    let _ = context;
-    unreachable!()
+fn island(problem: &Problem, island: &Island) -> String {
+    let p = &problem.params[island.param];
+    let again = island.bad_again.map_or_else(String::new, |v| format!(", fails again at {}", p.show(v)));
+    format!("{} passes again from {}{again}", p.name, p.show(island.from))
 }

@@ -4,28 +4,26 @@
 //! cases and their verdicts is the same for any number of workers.
 
 mod digest;
-mod facts;
+pub mod facts;
 mod settle;
 mod shown;
 
 pub use shown::shown;
 
-use crate::exec::ProbeError;
 use crate::exec::blame::GapRule;
 use crate::exec::job::{CaseResult, Job};
 use crate::exec::pool::Pool;
-use crate::exec::verdict::Verdict;
-use crate::finding::{Environment, Finding, Known, Store, StoreError};
-use crate::problem::{Case, Narrow};
-use crate::report::event::{Event, Phase, Reporter, Summary, Tally};
-use crate::search::coverage::Coverage;
-use crate::search::{Generator, Origin, Outcome};
+use crate::exec::{ProbeError, Signature, Verdict};
+use crate::finding::store::{Filed, Line, NotFiled, StoreError};
+use crate::finding::{Environment, Finding, Known, Store};
+use crate::problem::{Case, Narrow, Problem};
+use crate::report::event::{Event, FindingSummary, Phase, Reporter, Summary, Tally};
+use crate::search::{Coverage, Generator, Origin, Outcome, Planned};
 use crate::target::TargetSpec;
 use digest::Digests;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// How a hunt goes about it.
@@ -52,11 +50,16 @@ pub enum CampaignError {
     Probe(#[from] ProbeError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A finding that could not be written: its text is inside and must be printed.
+    #[error(transparent)]
+    NotFiled(#[from] NotFiled),
 }
 
 /// Everything a hunt works with.
 pub struct Campaign<'a> {
     pub pool: &'a Pool,
+    /// As the problem describes itself, without limits and pins: what findings are stated in.
+    pub problem: Arc<Problem>,
     pub target: TargetSpec,
     pub generator: Generator,
     pub known: Known,
@@ -75,6 +78,8 @@ pub struct Campaign<'a> {
 #[derive(Debug, Default)]
 struct Counts {
     known: BTreeMap<String, u64>,
+    /// Of these, what the store does not hold yet.
+    unsaved: BTreeMap<String, u64>,
     gap_notes: u64,
     not_shrunk: u64,
     unreproduced: u64,
@@ -84,16 +89,17 @@ struct Counts {
 }
 
 /// One case of a round.
-struct Planned {
+struct Numbered {
     id: u64,
-    case: Case,
+    planned: Planned,
     origin: Origin,
-    can_be_silent: bool,
 }
 
 /// The parts that a hunt is made of.
 pub struct Parts<'a> {
     pub pool: &'a Pool,
+    /// As the problem describes itself, without limits and pins: what findings are stated in.
+    pub problem: Arc<Problem>,
     pub target: TargetSpec,
     pub generator: Generator,
     pub known: Known,
@@ -106,9 +112,10 @@ pub struct Parts<'a> {
 
 impl<'a> Campaign<'a> {
     pub fn new(parts: Parts<'a>) -> Campaign<'a> {
-        let coverage = Coverage::new(parts.pool.problem());
+        let coverage = Coverage::new(parts.pool.problem(), parts.pool.hello().arena.page_bytes as i64);
         Campaign {
             pool: parts.pool,
+            problem: parts.problem,
             target: parts.target,
             generator: parts.generator,
             known: parts.known,
@@ -133,7 +140,11 @@ impl<'a> Campaign<'a> {
             Err(CampaignError::Probe(ProbeError::OutOfTime)) => ("the time is used up".to_owned(), None),
             Err(e) => (e.to_string(), Some(e)),
         };
+        // Counts of the round that was cut short; an error here must not hide the first one.
+        let error = error.or_else(|| self.save_counts().err());
         let summary = self.summary(ended);
+        let (cases, new) = (summary.tally.all(), summary.findings.len() as u64);
+        let error = error.or_else(|| self.store.journal.write(&Line::End { cases, new }).err().map(Into::into));
         self.reporter.event(&Event::Finished { summary: Box::new(summary.clone()) });
         (summary, error)
     }
@@ -158,21 +169,26 @@ impl<'a> Campaign<'a> {
             .iter()
             .map(|(layout, cases)| Job {
                 layout: *layout,
-                cases: cases.iter().map(|p| (p.id, p.case.clone())).collect(),
+                cases: cases.iter().map(|n| (n.id, n.planned.case.clone())).collect(),
                 seed: self.options.seed,
                 also_map: vec![],
             })
             .collect();
+        if let (Some(first), Some(last)) = (jobs.first(), jobs.last()) {
+            let (first, last) = (first.cases[0].0, last.cases[last.cases.len() - 1].0);
+            self.store.journal.write(&Line::Intent { first, last })?;
+        }
         let (results, error) = self.execute(&jobs);
         let mut outcomes = vec![];
         let mut found = false;
         for ((_, cases), results) in planned.iter().zip(results) {
             let Some(results) = results else { break };
-            for (p, r) in cases.iter().zip(results) {
-                found |= self.take(p, r, found, &mut outcomes)?;
+            for (numbered, result) in cases.iter().zip(results) {
+                found |= self.take(numbered, result, found, &mut outcomes)?;
             }
         }
         self.generator.fold(outcomes);
+        self.save_counts()?;
         match error {
             Some(e) => Err(e.into()),
             None => Ok(found),
@@ -180,16 +196,16 @@ impl<'a> Campaign<'a> {
     }
 
     /// Numbers the cases of a round and leaves out what is past the budget.
-    fn plan(&self, number: u64) -> Vec<(u64, Vec<Planned>)> {
+    fn plan(&self, number: u64) -> Vec<(u64, Vec<Numbered>)> {
         let mut id = self.tally.all();
         let left = self.options.cases.map_or(u64::MAX, |n| n.saturating_sub(id));
         let last = id.saturating_add(left);
         let mut out = vec![];
         for group in self.generator.round(number) {
             let mut cases = vec![];
-            for p in group.cases {
+            for planned in group.cases {
                 if id < last {
-                    cases.push(Planned { id, case: p.case, origin: group.origin, can_be_silent: p.can_be_silent });
+                    cases.push(Numbered { id, planned, origin: group.origin });
                     id += 1;
                 }
             }
@@ -217,36 +233,34 @@ impl<'a> Campaign<'a> {
     /// Takes one result in case order; whether it became a new finding. `found`: the round has one already.
     fn take(
         &mut self,
-        planned: &Planned,
+        numbered: &Numbered,
         result: CaseResult,
         found: bool,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<bool, CampaignError> {
-        let problem = self.pool.problem();
+        let Numbered { id, planned, origin } = numbered;
+        let (id, case, problem) = (*id, &planned.case, self.pool.problem());
         self.tally.add(&result.verdict);
-        self.digests.add(problem, planned.id, &planned.case, &result.verdict);
-        self.coverage.add(problem, &planned.case, planned.origin, planned.can_be_silent, &result.verdict);
+        self.digests.add(problem, id, case, &result.verdict);
+        self.coverage.record(problem, planned, *origin, result.verdict.word());
         self.reporter.event(&Event::Case {
-            id: planned.id,
-            origin: planned.origin.word().to_owned(),
-            case: shown(problem, &planned.case),
+            id,
+            origin: origin.word().to_owned(),
+            case: shown(problem, case),
             verdict: result.verdict.clone(),
             kernel: result.kernel.clone(),
         });
-        let mut steady = true;
-        let mut new = false;
-        if result.verdict.is_bad() {
-            self.store.log_bad(planned.id, problem, &planned.case, &result.verdict)?;
+        let (mut steady, mut new) = (true, false);
+        if let Some(signature) = Signature::of(&result.verdict) {
+            self.store.journal.write(&bad_line(problem, id, case, &result.verdict, &signature))?;
             if found && !self.options.keep_going {
                 self.counts.not_shrunk += 1;
             } else {
-                let settled = settle::settle(self, planned.id, &planned.case, &result)?;
-                steady = settled.steady;
-                new = settled.new_finding;
+                let settled = settle::settle(self, id, case, &result)?;
+                (steady, new) = (settled.steady, settled.new_finding);
             }
         }
-        let (verdict, kernel) = (&result.verdict, result.kernel.clone());
-        outcomes.push(Outcome::new(planned.id, planned.case.clone(), verdict, kernel, steady));
+        outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel, steady));
         Ok(new)
     }
 
@@ -262,19 +276,34 @@ impl<'a> Campaign<'a> {
     /// Counts a bad case for a finding that exists.
     fn count_known(&mut self, id: u64, name: &str) -> Result<(), CampaignError> {
         *self.counts.known.entry(name.to_owned()).or_default() += 1;
-        self.store.count(name)?;
+        *self.counts.unsaved.entry(name.to_owned()).or_default() += 1;
+        self.store.journal.write(&Line::Finding { name, new: false })?;
         self.reporter.event(&Event::Known { id, finding: name.to_owned() });
         Ok(())
     }
 
-    /// Writes a finding, reports it, and knows it from now on.
-    fn file(&mut self, finding: Finding, summary: crate::report::event::FindingSummary) -> Result<PathBuf, CampaignError> {
-        let path = self.store.add(&finding)?;
+    fn save_counts(&mut self) -> Result<(), CampaignError> {
+        for (name, times) in std::mem::take(&mut self.counts.unsaved) {
+            self.store.counts.add(&name, times)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a finding, reports it, and knows it from now on; whether it is new.
+    fn file(&mut self, id: u64, finding: Finding, summary: FindingSummary) -> Result<bool, CampaignError> {
         let name = finding.name();
+        let path = match self.store.file(&finding)? {
+            Filed::New(path) => path,
+            Filed::Already(_) => {
+                self.count_known(id, &name)?;
+                return Ok(false);
+            }
+        };
+        self.store.journal.write(&Line::Finding { name: &name, new: true })?;
         self.counts.findings.push(name.clone());
         self.known.add(path.clone(), finding);
-        self.reporter.event(&Event::Finding { name, path: path.clone(), summary: Box::new(summary) });
-        Ok(path)
+        self.reporter.event(&Event::Finding { name, path, summary: Box::new(summary) });
+        Ok(true)
     }
 
     fn summary(&self, ended: String) -> Summary {
@@ -303,7 +332,13 @@ fn capped(counts: &Counts, signature: &str, cap: u32) -> bool {
     counts.shrinks.get(signature).is_some_and(|n| *n >= cap)
 }
 
-/// A verdict that stands for a finding has a signature; this is it.
-fn is_bad(verdict: &Verdict) -> bool {
-    verdict.is_bad()
+fn bad_line<'a>(problem: &Problem, id: u64, case: &'a Case, verdict: &'a Verdict, signature: &Signature) -> Line<'a> {
+    Line::Bad {
+        case: id,
+        params: problem.show(&case.params).into_iter().collect(),
+        knobs: &case.knobs,
+        placement: case.placement.to_string(),
+        verdict: verdict.word(),
+        signature: signature.to_string(),
+    }
 }

@@ -5,7 +5,8 @@ use crate::exec::blame::{Blame, blame};
 use crate::exec::job::CaseResult;
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, Signature, Verdict, ranks};
-use crate::finding::{By, Finding};
+use crate::finding::Finding;
+use crate::finding::known::By;
 use crate::problem::Case;
 use crate::problem::contents::mix;
 use crate::report::event::{Event, Phase};
@@ -41,11 +42,17 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
     match blame(c.pool, case, c.options.seed, result, c.options.confirm, c.options.gap_rule)? {
         Blame::Alone { verdict, bad, runs } => {
             let signature = Signature::of(&verdict);
-            c.reporter.event(&Event::Confirmed { id, verdict: verdict.clone(), signature: signature.clone(), bad, runs });
+            c.reporter.event(&Event::Confirmed {
+                id,
+                verdict: verdict.clone(),
+                signature: signature.clone(),
+                bad,
+                runs,
+            });
             let steady = bad == runs;
             match signature {
                 None => Ok(OLD),
-                Some(s) => alone(c, id, case, &s, &verdict).map(|new_finding| Settled { steady, new_finding }),
+                Some(s) => alone(c, id, case, &s).map(|new_finding| Settled { steady, new_finding }),
             }
         }
         Blame::GapNote { pages } => {
@@ -53,19 +60,10 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
             c.note(id, format!("reads {pages} pages between rows, which this operand allows, and its result is right"));
             Ok(OLD)
         }
-        Blame::History { verdict, lines } => {
-            let before = lines.iter().map(|l| l.run.len()).sum::<usize>();
-            let file = c.store.keep_history(id, c.pool.problem(), case, &verdict, &lines)?;
-            let word = verdict.word();
-            c.counts.unreproduced += 1;
-            c.note(
-                id,
-                format!(
-                    "{word} only after the {before} cases that its worker had run before, passes alone; kept in {}",
-                    file.display()
-                ),
-            );
-            Ok(Settled { steady: false, new_finding: false })
+        Blame::History { verdict, before } => {
+            let Some(signature) = Signature::of(&verdict) else { return Ok(OLD) };
+            let new_finding = file_history(c, id, case, &signature, verdict, before)?;
+            Ok(Settled { steady: false, new_finding })
         }
         Blame::Unreproduced { runs } => {
             c.counts.unreproduced += 1;
@@ -83,13 +81,7 @@ fn known(c: &Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Optio
 }
 
 /// A case that fails alone: shrinks it, unless that was done often enough, and files what is new.
-fn alone(
-    c: &mut Campaign<'_>,
-    id: u64,
-    case: &Case,
-    signature: &Signature,
-    verdict: &Verdict,
-) -> Result<bool, CampaignError> {
+fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Result<bool, CampaignError> {
     let problem = std::sync::Arc::clone(c.pool.problem());
     if let Some(found) = c.known.matching(&problem, &c.target, case, signature).filter(|m| m.by == By::OwnCase) {
         c.count_known(id, &found.name)?;
@@ -106,7 +98,7 @@ fn alone(
         Ok(s) => s,
         Err(NotShrunk::Probe(e)) => {
             // The case is confirmed: it is kept as it is before the run ends.
-            file_unshrunk(c, case, signature, verdict)?;
+            c.store.save_raw(&problem, &c.target, case, signature)?;
             return Err(e.into());
         }
         Err(other) => {
@@ -116,15 +108,15 @@ fn alone(
         }
     };
     for slip in &shrunk.slips {
-        c.store.log_bad(id, &problem, &slip.case, &slip.verdict)?;
+        c.store.save_raw(&problem, &c.target, &slip.case, &slip.signature)?;
     }
     let stopped = shrunk.stopped.clone();
     if let Some(m) = c.known.same_minimal(&problem, &c.target, &shrunk.minimal, &shrunk.signature) {
         c.count_known(id, &m.name)?;
         return stopped.map_or(Ok(false), |e| Err(e.into()));
     }
-    file(c, case, &shrunk)?;
-    stopped.map_or(Ok(true), |e| Err(e.into()))
+    let new = file(c, id, case, &shrunk)?;
+    stopped.map_or(Ok(new), |e| Err(e.into()))
 }
 
 fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Result<Shrunk, NotShrunk> {
@@ -148,42 +140,44 @@ fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Resu
 }
 
 /// Files a shrunk case, with what the other value seeds and the ranks say.
-fn file(c: &mut Campaign<'_>, original: &Case, shrunk: &Shrunk) -> Result<(), CampaignError> {
+fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Result<bool, CampaignError> {
     let mut shrunk = shrunk.clone();
-    let other_seeds = match facts::other_seeds(c.pool, c.options.seed, &mut shrunk) {
-        Ok(()) => None,
-        Err(e) => Some(e),
+    let more = facts::other_seeds(c.pool, c.options.seed, &mut shrunk)
+        .and_then(|()| ranks::sweep(c.pool, &shrunk.minimal, c.options.seed, c.options.gap_rule));
+    // What was found is filed before an interruption ends the run.
+    let (table, stopped) = match more {
+        Ok(table) => (table, None),
+        Err(e) => (None, Some(e)),
     };
-    let table = match ranks::sweep(c.pool, &shrunk.minimal, c.options.seed, c.options.gap_rule) {
-        Ok(t) => t,
-        Err(ProbeError::Interrupted | ProbeError::OutOfTime) => None,
-        Err(e) => return Err(e.into()),
-    };
-    let stated = facts::facts(
-        &facts::Context {
-            target: &c.target,
-            pins: &c.options.pins,
-            profile: &c.options.profile,
-            seed: c.options.seed,
-            environment: &c.environment,
-        },
-        original,
-        &shrunk,
-        table.as_ref(),
-    );
+    let stated = facts::facts(&context(c), original, &shrunk, table.as_ref());
     let summary = facts::summary(c.pool.problem(), &stated, &shrunk);
     let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
-    c.file(finding, summary)?;
-    other_seeds.map_or(Ok(()), |e| Err(e.into()))
+    let new = c.file(id, finding, summary)?;
+    stopped.map_or(Ok(new), |e| Err(e.into()))
 }
 
-/// Files a confirmed case that could not be shrunk because the run ended.
-fn file_unshrunk(
+/// Files a case that fails only after others, as it is.
+fn file_history(
     c: &mut Campaign<'_>,
+    id: u64,
     case: &Case,
     signature: &Signature,
-    verdict: &Verdict,
-) -> Result<(), CampaignError> {
-    c.store.keep_raw(c.pool.problem(), &c.target, case, signature, verdict)?;
-    Ok(())
+    verdict: Verdict,
+    before: Vec<Case>,
+) -> Result<bool, CampaignError> {
+    let stated = facts::history(&context(c), case, signature, verdict, before);
+    let summary = facts::history_summary(c.pool.problem(), &stated);
+    let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
+    c.file(id, finding, summary)
+}
+
+fn context(c: &Campaign<'_>) -> facts::Context {
+    facts::Context {
+        problem: std::sync::Arc::clone(&c.problem),
+        target: c.target.clone(),
+        pins: c.options.pins.clone(),
+        profile: c.options.profile.clone(),
+        seed: c.options.seed,
+        environment: c.environment.clone(),
+    }
 }

@@ -126,3 +126,10 @@ pub struct Facts {
     pub ladder: Vec<Step>,
     pub environment: Environment,
 }
+
+impl Facts {
+    /// What happened in the minimal case, one sentence without a full stop.
+    pub fn title(&self) -> String {
+        super::title::sentence(self)
+    }
+}

@@ -3,10 +3,11 @@
 use super::group::{Origin, Planned};
 use super::placing;
 use crate::problem::Problem;
+use serde::Serialize;
 use std::fmt;
 
 /// Counts of one operand.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct OperandCoverage {
     pub name: String,
     /// Cases in which the operand exists.
@@ -19,7 +20,7 @@ pub struct OperandCoverage {
 }
 
 /// Counts of a campaign. Only cases that ran count as covered; refused and skipped ones are counted as such.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     pub operands: Vec<OperandCoverage>,
     /// Cases that ran.
@@ -34,6 +35,7 @@ pub struct Coverage {
     pub can_be_silent: u64,
     /// By [`Origin::index`].
     pub origins: [u64; 5],
+    #[serde(skip)]
     page_bytes: i64,
 }
 
