@@ -62,7 +62,7 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
             ExitStatus::Fine
         }
         Command::Doctor { case_timeout } => doctor::run(case_timeout)?,
-        Command::Worker(args) => return worker::main(args),
+        Command::Worker(args) => return Ok(worker::main(args)),
     };
     Ok(status.code())
 }
