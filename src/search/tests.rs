@@ -131,7 +131,7 @@ fn every_case_is_valid_within_the_caps_and_shares_its_group_s_comb() {
                     let views = problem.views(&case.params).unwrap();
                     assert!(limits.allow(&problem, &case.params, &views), "{}", problem.short(&case.params));
                     assert_eq!((case.placement, &case.knobs), (group.placement, &first.knobs));
-                    for (i, p) in problem.params.iter().enumerate().filter(|(_, p)| p.role == Role::Stride) {
+                    for (i, _) in problem.params.iter().enumerate().filter(|(_, p)| p.role == Role::Stride) {
                         let active = problem.is_active(i, &case.params.0) && problem.is_active(i, &first.params.0);
                         strides &= !active || case.params[i] == first.params[i];
                     }
