@@ -142,19 +142,24 @@ impl Problem {
                 }
             }
             if !changed {
-                break;
+                // Every value is allowed, and every condition has just been found to hold.
+                return self.views(values).ok();
             }
         }
         self.checked(values).ok()
     }
 
+    /// Whether something changed, or could not be computed.
     fn plain_where_inactive(&self, values: &mut Assignment) -> bool {
         let mut changed = false;
-        for i in 0..self.params.len() {
-            if values[i] != self.params[i].least() && !self.is_active(i, &values.0) {
-                values[i] = self.params[i].least();
-                changed = true;
+        for (i, p) in self.params.iter().enumerate() {
+            let Some(c) = p.active.as_ref().filter(|_| values[i] != p.least()) else { continue };
+            match self.holds(c, &values.0) {
+                Ok(true) => continue,
+                Ok(false) => values[i] = p.least(),
+                Err(_) => {}
             }
+            changed = true;
         }
         changed
     }
