@@ -7,7 +7,7 @@ use crate::problem::{Flush, Placement, View};
 const ALIGNED: u32 = 256;
 
 /// One placement: flush and promising nothing in most draws, else aligned or padded.
-pub fn draw(draw: &mut Draw<'_>) -> Placement {
+pub(super) fn draw(draw: &mut Draw<'_>) -> Placement {
     let flush = if draw.chance(3, 5) { Flush::End } else { Flush::Start };
     match draw.below(10) {
         0..=5 => Placement { flush, pad: 0, align: 0 },

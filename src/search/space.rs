@@ -58,7 +58,7 @@ pub enum SearchError {
 
 /// How the strides of a group relate to its sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comb {
+pub(super) enum Comb {
     /// Strides, offsets and element type stay as they are.
     Fixed,
     /// Everything may move: a strided group before its strides are fixed.
