@@ -11,7 +11,7 @@ const WIDTHS: [u32; 2] = [31, 32];
 /// Offsets examined per copy of an operand.
 const EXAMINED: usize = 24;
 /// Candidates tried per dimension before a page counts as hit.
-const CANDIDATES: i128 = 64;
+const CANDIDATES: i64 = 64;
 
 /// Whether some offset of the case, reduced modulo 2^31 or 2^32, signed or unsigned, in elements or in bytes, lands on a
 /// page that holds an element of the same copy of the same operand.
@@ -29,8 +29,8 @@ pub fn can_be_silent(views: &[Option<View>], placement: Placement, page_bytes: i
 }
 
 fn copy_can_be_silent(views: &[Option<View>], view: &View, copy: u32, placement: Placement, page: i64) -> bool {
-    let bytes = i128::from(view.element_bytes);
-    let reach = i128::from(view.highest(copy)).max(-i128::from(view.lowest(copy)));
+    let bytes = view.element_bytes;
+    let reach = view.highest(copy).max(-view.lowest(copy));
     if view.is_empty() || reach * bytes < 1 << WIDTHS[0] {
         return false;
     }
@@ -39,25 +39,25 @@ fn copy_can_be_silent(views: &[Option<View>], view: &View, copy: u32, placement:
         Some(Some(host)) => placing::phase(host, copy, placement, page),
         _ => placing::phase(view, copy, placement, page),
     };
-    let mut offsets = [0i128; EXAMINED];
+    let mut offsets = [0i64; EXAMINED];
     let count = examined(view, copy, page, &mut offsets);
     offsets[..count].iter().any(|offset| {
         let units = [bytes, 1];
         units[usize::from(bytes == 1)..].iter().any(|unit| {
             images(offset * bytes / unit).into_iter().flatten().any(|image| {
-                let first = (image * unit + phase).div_euclid(page.into()) * i128::from(page) - phase;
+                let first = (image * unit + phase).div_euclid(page) * page - phase;
                 let mut family = views.iter().flatten().filter(|v| v.alias.unwrap_or(v.operand) == host);
-                family.any(|v| page_holds_element(v, copy, first, page.into()))
+                family.any(|v| page_holds_element(v, copy, first, page))
             })
         })
     })
 }
 
 /// What a quantity becomes under each narrowing that changes it.
-fn images(quantity: i128) -> [Option<i128>; 4] {
+fn images(quantity: i64) -> [Option<i64>; 4] {
     let mut out = [None; 4];
     for (i, bits) in WIDTHS.into_iter().enumerate() {
-        let whole = 1i128 << bits;
+        let whole = 1i64 << bits;
         let unsigned = quantity.rem_euclid(whole);
         let signed = if unsigned >= whole / 2 { unsigned - whole } else { unsigned };
         out[2 * i] = (unsigned != quantity).then_some(unsigned);
@@ -67,10 +67,9 @@ fn images(quantity: i128) -> [Option<i128>; 4] {
 }
 
 /// Offsets worth examining, in elements: fills `out` and says how many.
-fn examined(view: &View, copy: u32, page: i64, out: &mut [i128; EXAMINED]) -> usize {
-    let far =
-        |d: &&Step| i128::from(d.extent - 1) * i128::from(d.stride.abs() * view.element_bytes) >= i128::from(page);
-    let start = i128::from(view.offsets[copy as usize]);
+fn examined(view: &View, copy: u32, page: i64, out: &mut [i64; EXAMINED]) -> usize {
+    let far = |d: &&Step| d.extent > 1 && (d.extent - 1) * d.stride.abs() * view.element_bytes >= page;
+    let start = view.offsets[copy as usize];
     let total = view.dims.iter().filter(far).fold(1i64, |n, d| n.saturating_mul(d.extent));
     if total <= EXAMINED as i64 {
         out[0] = start;
@@ -78,7 +77,7 @@ fn examined(view: &View, copy: u32, page: i64, out: &mut [i128; EXAMINED]) -> us
         for d in view.dims.iter().filter(far) {
             for i in 1..d.extent {
                 for before in 0..count {
-                    out[count * i as usize + before] = out[before] + i128::from(i) * i128::from(d.stride);
+                    out[count * i as usize + before] = out[before] + i * d.stride;
                 }
             }
             count *= d.extent as usize;
@@ -95,18 +94,18 @@ fn examined(view: &View, copy: u32, page: i64, out: &mut [i128; EXAMINED]) -> us
             } else {
                 (mix(n as u64, d as u64) % dim.extent as u64) as i64
             };
-            *slot += i128::from(index) * i128::from(dim.stride);
+            *slot += index * dim.stride;
         }
     }
     EXAMINED
 }
 
 /// Whether the page of bytes `first..first + page`, counted from the base pointer, holds part of an element of a copy.
-fn page_holds_element(view: &View, copy: u32, first: i128, page: i128) -> bool {
-    let bytes = i128::from(view.element_bytes);
+fn page_holds_element(view: &View, copy: u32, first: i64, page: i64) -> bool {
+    let bytes = view.element_bytes;
     let (low, high) = (first.div_euclid(bytes), (first + page - 1).div_euclid(bytes));
-    let start = i128::from(view.offsets[copy as usize]);
-    if view.is_empty() || high < view.lowest(copy).into() || low > view.highest(copy).into() {
+    let start = view.offsets[copy as usize];
+    if view.is_empty() || high < view.lowest(copy) || low > view.highest(copy) {
         return false;
     }
     let mut dims = [Step { extent: 1, stride: 0 }; 6];
@@ -128,27 +127,25 @@ fn page_holds_element(view: &View, copy: u32, first: i128, page: i128) -> bool {
 
 /// Whether some sum of `i_d * stride_d` lies in `low..=high`; dimensions by falling stride. True where it is not settled
 /// within a bounded number of steps.
-fn reaches(dims: &[Step], low: i128, high: i128) -> bool {
+fn reaches(dims: &[Step], low: i64, high: i64) -> bool {
     let Some((d, inner)) = dims.split_first() else {
         return low <= 0 && 0 <= high;
     };
-    let reach = |pick: fn(i64) -> i64| -> i128 {
-        inner.iter().map(|s| i128::from(s.extent - 1) * i128::from(pick(s.stride))).sum()
-    };
+    let reach = |pick: fn(i64) -> i64| -> i64 { inner.iter().map(|s| (s.extent - 1) * pick(s.stride)).sum() };
     let (least, most) = (reach(|s| s.min(0)), reach(|s| s.max(0)));
     let (mut from, mut to) = (low - most, high - least);
     if d.stride < 0 {
         (from, to) = (-to, -from);
     }
-    let stride = i128::from(d.stride).abs();
+    let stride = d.stride.abs();
     let first = (-(-from).div_euclid(stride)).max(0);
-    let last = to.div_euclid(stride).min(i128::from(d.extent) - 1);
+    let last = to.div_euclid(stride).min(d.extent - 1);
     if last - first >= CANDIDATES {
         return true;
     }
     let mut i = first;
     while i <= last {
-        let at = i * i128::from(d.stride);
+        let at = i * d.stride;
         if reaches(inner, low - at, high - at) {
             return true;
         }
@@ -196,19 +193,19 @@ mod tests {
     proptest! {
         #[test]
         fn the_page_test_agrees_with_a_list_of_all_elements(
-            dims in prop::collection::vec((1i64..6, -400i64..400), 1..4), offset in -500i64..500, first in -5000i128..5000
+            dims in prop::collection::vec((1i64..6, -400i64..400), 1..4), offset in -500i64..500, first in -5000i64..5000
         ) {
             let v = view(&dims, offset);
-            let mut all = vec![i128::from(offset)];
+            let mut all = vec![offset];
             for (extent, stride) in &dims {
-                all = all.iter().flat_map(|a| (0..*extent).map(move |i| a + i128::from(i * stride))).collect();
+                all = all.iter().flat_map(|a| (0..*extent).map(move |i| a + i * stride)).collect();
             }
             let listed = all.iter().any(|e| e * 4 + 3 >= first && e * 4 < first + 256);
             prop_assert_eq!(page_holds_element(&v, 0, first, 256), listed);
         }
 
         #[test]
-        fn images_are_congruent_and_differ(quantity in -(1i128 << 40)..(1i128 << 40)) {
+        fn images_are_congruent_and_differ(quantity in -(1i64 << 40)..(1i64 << 40)) {
             for image in images(quantity).into_iter().flatten() {
                 prop_assert_ne!(image, quantity);
                 prop_assert_eq!((image - quantity) % (1 << 31), 0);

@@ -2,7 +2,7 @@
 
 use super::aliasing;
 use super::draw::Draw;
-use super::space::{Comb, Profile, Space};
+use super::space::{Comb, Profile, Space, Views};
 use crate::hypothesis::{Hypothesis, enumerate};
 use crate::problem::{Assignment, Placement, Problem, Role};
 
@@ -72,7 +72,7 @@ pub(super) fn base(space: &Space, draw: &mut Draw<'_>, placement: Placement) -> 
         let line = space.line_at(draw.below(total))?;
         let mut values = template(space, draw, &line, attempt > 0);
         let comb = if space.follows() { Comb::Follow } else { Comb::Free };
-        if !space.settle(&mut values, comb) || !space.problem.is_active(line.param, &values.0) {
+        if space.settle(&mut values, comb).is_none() || !space.problem.is_active(line.param, &values.0) {
             continue;
         }
         let times = if draw.chance(3, 4) { 1 } else { draw.between(2, 5) };
@@ -83,16 +83,12 @@ pub(super) fn base(space: &Space, draw: &mut Draw<'_>, placement: Placement) -> 
             nudge(space, draw, &mut values, line.param, placement);
         }
         let wanted = values[line.param];
-        if space.settle(&mut values, comb) && values[line.param] == wanted && is_small(space, &values) {
+        let small = |v: &Views, values: &Assignment| space.options.limits.allow(&space.problem, values, v);
+        if space.settle(&mut values, comb).is_some_and(|v| small(&v, &values)) && values[line.param] == wanted {
             return Some(values);
         }
     }
     None
-}
-
-fn is_small(space: &Space, values: &Assignment) -> bool {
-    let views = space.problem.views(values);
-    views.is_ok_and(|v| space.options.limits.allow(&space.problem, values, &v))
 }
 
 /// Small sizes, plain strides; the sizes of the hypothesis's dimensions at least 2.
@@ -261,7 +257,7 @@ mod tests {
             for _ in 0..20_000 {
                 let line = space.line_at(draw.below(space.line_weight())).unwrap();
                 let mut values = template(&space, &mut draw, &line, true);
-                if !space.settle(&mut values, Comb::Free) {
+                if space.settle(&mut values, Comb::Free).is_none() {
                     continue;
                 }
                 let (low, high) = problem.bounds(line.param, &values.0);

@@ -83,34 +83,35 @@ impl SpanLimits {
 
 /// Separate page ranges of one copy of an operand, and their bytes: an upper bound, as every range may straddle a page.
 pub fn touched(view: &View, page_bytes: i64) -> (i128, i128) {
-    let (bytes, page) = (i128::from(view.element_bytes), i128::from(page_bytes));
-    let mut dims = [(0i128, 0i128); 8];
+    // The span of a view fits an `i64` in bytes, and so does every distance within it.
+    let bytes = view.element_bytes;
+    let mut dims = [(0i64, 0i64); 8];
     let mut count = 0;
     let (mut block, mut pieces) = (bytes, 1i128);
     for d in view.dims.iter().filter(|d| d.extent > 1 && d.stride != 0) {
-        let stride = i128::from(d.stride).abs() * bytes;
         if count == dims.len() {
             pieces = pieces.saturating_mul(d.extent.into());
             continue;
         }
+        let stride = d.stride.abs() * bytes;
         // Sorted by stride while it grows: descriptions have a handful of dimensions.
         let mut at = count;
         while at > 0 && dims[at - 1].0 > stride {
             dims[at] = dims[at - 1];
             at -= 1;
         }
-        dims[at] = (stride, i128::from(d.extent));
+        dims[at] = (stride, d.extent);
         count += 1;
     }
     for (stride, extent) in &dims[..count] {
-        if pieces == 1 && *stride <= block + page {
+        if pieces == 1 && *stride <= block + page_bytes {
             block += (extent - 1) * stride;
         } else {
-            pieces = pieces.saturating_mul(*extent);
+            pieces = pieces.saturating_mul(i128::from(*extent));
         }
     }
-    let pages = (block + page - 1) / page + 1;
-    (pieces, pieces.saturating_mul(pages * page))
+    let pages = (block - 1) / page_bytes + 2;
+    (pieces, pieces.saturating_mul(i128::from(pages) * i128::from(page_bytes)))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::problem::{Flush, Placement, View};
 const ALIGNED: u32 = 256;
 
 /// One placement: flush and promising nothing in most draws, else aligned or padded.
-pub fn draw(draw: &mut Draw<'_>) -> Placement {
+pub(super) fn draw(draw: &mut Draw<'_>) -> Placement {
     let flush = if draw.chance(3, 5) { Flush::End } else { Flush::Start };
     match draw.below(10) {
         0..=5 => Placement { flush, pad: 0, align: 0 },
@@ -18,37 +18,37 @@ pub fn draw(draw: &mut Draw<'_>) -> Placement {
 }
 
 /// Alignment of the base pointer of a view, bytes.
-fn alignment(view: &View, placement: Placement) -> i128 {
-    i128::from(placement.align).max(1).max(i128::from(view.element_bytes))
+fn alignment(view: &View, placement: Placement) -> i64 {
+    i64::from(placement.align).max(view.element_bytes)
 }
 
 /// Address of the base pointer of a copy, bytes, up to a multiple of the page: pages start at multiples of `page_bytes`.
 ///
 /// Flush to the end, the highest byte is as close below a page's end as padding and alignment leave it; flush to the
 /// start, the lowest byte is as close above a page's start.
-pub fn phase(view: &View, copy: u32, placement: Placement, page_bytes: i64) -> i128 {
-    let (bytes, align) = (i128::from(view.element_bytes), alignment(view, placement));
-    let pad = i128::from(placement.pad);
+pub fn phase(view: &View, copy: u32, placement: Placement, page_bytes: i64) -> i64 {
+    let (bytes, align) = (view.element_bytes, alignment(view, placement));
+    let pad = i64::from(placement.pad);
     let base = match placement.flush {
-        Flush::End => -pad - (i128::from(view.highest(copy)) + 1) * bytes,
-        Flush::Start => pad - i128::from(view.lowest(copy)) * bytes,
+        Flush::End => -pad - (view.highest(copy) + 1) * bytes,
+        Flush::Start => pad - view.lowest(copy) * bytes,
     };
     let aligned = match placement.flush {
         Flush::End => base.div_euclid(align) * align,
         Flush::Start => -(-base).div_euclid(align) * align,
     };
-    aligned.rem_euclid(i128::from(page_bytes))
+    aligned.rem_euclid(page_bytes)
 }
 
 /// Whether the byte past the highest element (end) or before the lowest (start) lies on another page than the element.
 pub fn touches_edge(view: &View, placement: Placement, page_bytes: i64) -> bool {
-    let (bytes, page) = (i128::from(view.element_bytes), i128::from(page_bytes));
+    let bytes = view.element_bytes;
     let base = phase(view, 0, placement, page_bytes);
     let edge = match placement.flush {
-        Flush::End => base + (i128::from(view.highest(0)) + 1) * bytes,
-        Flush::Start => base + i128::from(view.lowest(0)) * bytes,
+        Flush::End => base + (view.highest(0) + 1) * bytes,
+        Flush::Start => base + view.lowest(0) * bytes,
     };
-    !view.is_empty() && edge.rem_euclid(page) == 0
+    !view.is_empty() && edge.rem_euclid(page_bytes) == 0
 }
 
 #[cfg(test)]
@@ -90,11 +90,11 @@ mod tests {
             let p = Placement { flush, pad: 0, align: if align == 0 { 0 } else { 1 << align } };
             let v = view(extent, offset);
             let base = phase(&v, 0, p, 4096);
-            let align = i128::from(p.align.max(4));
+            let align = i64::from(p.align.max(4));
             prop_assert_eq!(base % align, 0);
             let slack = match flush {
-                Flush::End => (-(base + (i128::from(offset) + i128::from(extent)) * 4)).rem_euclid(4096),
-                Flush::Start => (base + i128::from(offset) * 4).rem_euclid(4096),
+                Flush::End => (-(base + (offset + extent) * 4)).rem_euclid(4096),
+                Flush::Start => (base + offset * 4).rem_euclid(4096),
             };
             prop_assert!(slack < align, "{slack} {align}");
         }

@@ -69,7 +69,7 @@ pub(super) fn seed_group(
     let placement = space.options.placement.unwrap_or(seed.placement);
     let mut base = seed.params.clone();
     let knobs = known_knobs(space, &seed.knobs, knobs(space, draw));
-    if !space.settle(&mut base, Comb::Free) {
+    if space.settle(&mut base, Comb::Free).is_none() {
         base = space.plainest().clone();
     }
     let comb = comb_of(space, &base);
@@ -84,7 +84,7 @@ pub(super) fn seed_group(
 /// Packed cases keep their strides packed, others keep their strides.
 fn comb_of(space: &Space, values: &Assignment) -> Comb {
     let mut packed = values.clone();
-    if space.follows() || (space.settle(&mut packed, Comb::Follow) && packed == *values) {
+    if space.follows() || (space.settle(&mut packed, Comb::Follow).is_some() && packed == *values) {
         Comb::Follow
     } else {
         Comb::Fixed
@@ -105,12 +105,10 @@ fn drawn(space: &Space, draw: &mut Draw<'_>, origin: Origin, placement: Placemen
     let comb = if space.follows() || packed { Comb::Follow } else { Comb::Free };
     let mut base = space.plainest().clone();
     edges::redraw(space, draw, &mut base, sizes);
-    let mut settled = space.settle(&mut base, comb);
-    if settled && comb == Comb::Free {
+    if comb == Comb::Free && space.settle(&mut base, comb).is_some() {
         edges::redraw_strides(space, draw, &mut base, origin == Origin::Edge);
-        settled = space.settle(&mut base, comb);
     }
-    if !settled || space.fit(&mut base, comb).is_none() {
+    if space.fit(&mut base, comb).is_none() {
         base = space.plainest().clone();
     }
     let comb = if comb == Comb::Follow { comb } else { Comb::Fixed };
@@ -131,9 +129,6 @@ fn mutation_of(space: &Space, draw: &mut Draw<'_>, entry: &Case, drawn: Placemen
         mutate::size_or_choice(space, draw, &mut base);
     }
     let moving = if comb == Comb::Follow { comb } else { Comb::Free };
-    if !space.settle(&mut base, moving) {
-        return None;
-    }
     space.fit(&mut base, moving)?;
     Some(Plan { origin: Origin::Mutation, base, comb, vary: Vary::Mutate, placement, knobs })
 }
@@ -149,7 +144,7 @@ fn finish(space: &Space, draw: &mut Draw<'_>, plan: Plan, number: u64, size: usi
         let mut values = plan.base.clone();
         if turn > 0 {
             vary(space, draw, &mut values, plan.vary, plan.comb);
-            if values == plan.base || !space.settle(&mut values, plan.comb) {
+            if values == plan.base {
                 continue;
             }
         }

@@ -58,7 +58,7 @@ pub enum SearchError {
 
 /// How the strides of a group relate to its sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comb {
+pub(super) enum Comb {
     /// Strides, offsets and element type stay as they are.
     Fixed,
     /// Everything may move: a strided group before its strides are fixed.
@@ -66,6 +66,9 @@ pub enum Comb {
     /// Strides are packed anew for every case.
     Follow,
 }
+
+/// The views of a case, by operand.
+pub(super) type Views = Vec<Option<View>>;
 
 /// A problem and everything precomputed for drawing.
 #[derive(Debug)]
@@ -185,15 +188,16 @@ impl Space {
         comb == Comb::Fixed && self.comb[param]
     }
 
-    /// Makes the values a case: packs the strides where they follow, then repairs what moves.
-    pub(super) fn settle(&self, values: &mut Assignment, comb: Comb) -> bool {
+    /// Makes the values a case: packs the strides where they follow, then repairs what moves. The views of the case;
+    /// `None` where there is none near.
+    pub(super) fn settle(&self, values: &mut Assignment, comb: Comb) -> Option<Views> {
         match (comb, &self.packed) {
-            (Comb::Fixed, _) => self.problem.repair(values, |i| !self.comb[i]),
-            (Comb::Free, _) => self.problem.repair(values, |_| true),
-            (Comb::Follow, Some(packed)) => packed.repair(values, |_| true),
+            (Comb::Fixed, _) => self.problem.repaired(values, |i| !self.comb[i]),
+            (Comb::Free, _) => self.problem.repaired(values, |_| true),
+            (Comb::Follow, Some(packed)) => packed.repaired(values, |_| true),
             (Comb::Follow, None) => {
                 self.strides.iter().for_each(|s| values[*s] = self.problem.params[*s].least());
-                self.problem.repair(values, |_| true)
+                self.problem.repaired(values, |_| true)
             }
         }
     }
@@ -210,23 +214,20 @@ impl Space {
         }
     }
 
-    /// Brings a case under the caps: sizes shrink, or strides where they are free and the span is what is too large.
-    /// The views of the result; `None` where that fails.
-    pub(super) fn fit(&self, values: &mut Assignment, comb: Comb) -> Option<Vec<Option<View>>> {
+    /// Makes the values a case within the caps: sizes shrink, or strides where they are free and the span is what is too
+    /// large. The views of the result; `None` where that fails.
+    pub(super) fn fit(&self, values: &mut Assignment, comb: Comb) -> Option<Views> {
         for _ in 0..24 {
-            let views = self.problem.views(values).ok()?;
-            let excess = match self.options.limits.excess(&self.problem, values, &views) {
-                None => return Some(views),
-                Some(e) => e,
-            };
+            let views = self.settle(values, comb)?;
             let sizes = |values: &mut Assignment, f| self.divide(values, self.sizes.iter(), f);
-            let moved = match excess {
-                Excess::Span(f) if comb == Comb::Free => {
+            let moved = match self.options.limits.excess(&self.problem, values, &views) {
+                None => return Some(views),
+                Some(Excess::Span(f)) if comb == Comb::Free => {
                     self.divide(values, self.strides.iter().chain(&self.offsets), f) || sizes(values, f)
                 }
-                Excess::Span(f) | Excess::Size(f) => sizes(values, f),
+                Some(Excess::Span(f) | Excess::Size(f)) => sizes(values, f),
             };
-            if !moved || !self.settle(values, comb) {
+            if !moved {
                 return None;
             }
         }
