@@ -7,9 +7,7 @@ use common::{findings, run};
 fn boundary(ranks: u32) -> (String, serde_json::Value) {
     let dir = tempfile::tempdir().unwrap();
     let case = "corpus/allgather/bf16-8-ranks-1024-mib.toml";
-    let words = format!(
-        "shrink {case} --set ranks={ranks} --set N=8192 --profile packed --json --out {{out}}/out"
-    );
+    let words = format!("shrink {case} --set ranks={ranks} --set N=8192 --profile packed --json --out {{out}}/out");
     let shrunk = run(dir.path(), &words).expect(1);
     let found = shrunk.events_of("finding");
     let text = std::fs::read_to_string(&findings(&dir.path().join("out"))[0]).unwrap();

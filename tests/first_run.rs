@@ -5,7 +5,6 @@ mod common;
 use common::{findings, hunt, run};
 use serde_json::Value;
 
-
 fn a_run_finds_a_boundary_and_the_next_run_knows_it(command: &str) {
     let dir = tempfile::tempdir().unwrap();
     let first = hunt(dir.path(), command).expect(1);

@@ -18,6 +18,8 @@ pub mod ranks;
 pub mod signature;
 pub mod spawn;
 mod tail;
+#[cfg(test)]
+mod testing;
 pub mod verdict;
 pub mod worker;
 

@@ -108,38 +108,52 @@ struct Gemm {
     alpha: i64,
     beta: i64,
     out: usize,
-    /// op(A) is zero but where `l % step == phase`: keeps every partial sum exact in the element type.
+    /// Strides of op(A) along (row, k, batch) and of op(B) along (k, column, batch).
+    a_steps: [i64; 3],
+    b_steps: [i64; 3],
+    /// op(A) is zero but where its line (see [`line`](Self::line)) is `phase` modulo `step`: keeps every partial sum exact
+    /// in the element type.
     step: i64,
     phase: i64,
     /// Rows, columns and products of op(A) and op(B) in `i8`, where they are small: (m, n, a, b).
     dense: Option<(i64, i64, Vec<i8>, Vec<i8>)>,
 }
 
+fn offset(steps: &[i64; 3], at: [i64; 3]) -> i64 {
+    steps.iter().zip(at).map(|(s, i)| s * i).sum()
+}
+
 impl Gemm {
+    /// Counts on by one with every step along k, whatever row and batch.
+    fn line(&self, offset: i64) -> i64 {
+        offset / self.a_steps[1]
+    }
+
+    // Values of A and B depend on where an element lies, because batches may share elements (a batch stride of 0).
     fn a(&self, i: i64, l: i64, batch: i64) -> i64 {
-        if l % self.step == self.phase { small_nonzero(hash(self.seed, A, 0, &[i, l, batch])) } else { 0 }
+        let at = offset(&self.a_steps, [i, l, batch]);
+        if self.line(at) % self.step == self.phase { small_nonzero(hash(self.seed, A, 0, &[at])) } else { 0 }
     }
 
     fn b(&self, l: i64, j: i64, batch: i64) -> i64 {
-        small_nonzero(hash(self.seed, B, 0, &[l, j, batch]))
+        small_nonzero(hash(self.seed, B, 0, &[offset(&self.b_steps, [l, j, batch])]))
     }
 
     fn c(&self, i: i64, j: i64, batch: i64) -> i64 {
         small_nonzero(hash(self.seed, C, 0, &[i, j, batch]))
     }
+
+    /// The steps along k at which op(A) is not zero.
+    fn terms(&self, i: i64, batch: i64) -> impl Iterator<Item = i64> {
+        let first = (self.phase - self.line(offset(&self.a_steps, [i, 0, batch]))).rem_euclid(self.step);
+        (first..self.k).step_by(self.step as usize)
+    }
 }
 
 /// Values of one GEMM case.
 pub fn contents(instance: &Instance, seed: u64) -> Box<dyn Contents> {
-    let out = if instance.word("out") == "D" { D } else { C };
-    let dtype = instance.view(out).and_then(|v| v.dtype).unwrap_or(Dtype::F32);
-    let number = |name: &str| instance.word(name).parse::<i64>().unwrap_or(1);
-    let (m, n, k, batch) = (instance.get("m"), instance.get("n"), instance.get("k"), instance.get("batch"));
-    let exact = 1i64 << dtype.exact_bits().min(40);
-    let terms = ((exact - LARGEST) / (LARGEST * LARGEST * LARGEST)).max(1);
-    let step = (k - 1) / terms + 1;
-    let phase = (hash(seed, D, 0, &[k]) % step as u64) as i64 % k;
-    let mut gemm = Gemm { seed, k, alpha: number("alpha"), beta: number("beta"), out, step, phase, dense: None };
+    let mut gemm = values(instance, seed);
+    let (m, n, k, batch) = (instance.get("m"), instance.get("n"), gemm.k, instance.get("batch"));
     let size = |x: i64| i128::from(x) * i128::from(k) * i128::from(batch);
     if size(m) + size(n) <= i128::from(DENSE) {
         let mut a = Vec::with_capacity((m * k * batch) as usize);
@@ -155,6 +169,23 @@ pub fn contents(instance: &Instance, seed: u64) -> Box<dyn Contents> {
         gemm.dense = Some((m, n, a, b));
     }
     Box::new(gemm)
+}
+
+fn values(instance: &Instance, seed: u64) -> Gemm {
+    let out = if instance.word("out") == "D" { D } else { C };
+    let dtype = instance.view(out).and_then(|v| v.dtype).unwrap_or(Dtype::F32);
+    let number = |name: &str| instance.word(name).parse::<i64>().unwrap_or(1);
+    let steps = |operand| {
+        let dims = instance.view(operand).map(|v| v.dims.as_slice()).unwrap_or_default();
+        std::array::from_fn(|d| dims.get(d).map_or(1, |dim| dim.stride))
+    };
+    let k = instance.get("k");
+    let exact = 1i64 << dtype.exact_bits().min(40);
+    let terms = ((exact - LARGEST) / (LARGEST * LARGEST * LARGEST)).max(1);
+    let step = (k - 1) / terms + 1;
+    let phase = (hash(seed, D, 0, &[k]) % step as u64) as i64;
+    let (a_steps, b_steps) = (steps(A), steps(B));
+    Gemm { seed, k, alpha: number("alpha"), beta: number("beta"), out, a_steps, b_steps, step, phase, dense: None }
 }
 
 impl Contents for Gemm {
@@ -185,10 +216,7 @@ impl Contents for Gemm {
                 let pairs = a[row..row + k].iter().zip(&b[column..column + k]);
                 pairs.map(|(x, y)| i64::from(i32::from(*x) * i32::from(*y))).sum::<i64>()
             }
-            None => {
-                let terms = (self.phase..self.k).step_by(self.step as usize);
-                terms.map(|l| self.a(i, l, z) * self.b(l, j, z)).sum()
-            }
+            None => self.terms(i, z).map(|l| self.a(i, l, z) * self.b(l, j, z)).sum(),
         };
         let old = if self.beta == 0 { 0 } else { self.beta * self.c(i, j, z) };
         (self.alpha * sum + old) as f64
@@ -232,10 +260,43 @@ mod tests {
     fn the_sparse_form_gives_the_same_values_as_the_dense_one() {
         let i = instance(&[("m", 5.into()), ("n", 4.into()), ("k", 9.into()), ("beta", "-1".into())]);
         let dense = contents(&i, 3);
-        let sparse = Gemm { seed: 3, k: 9, alpha: 1, beta: -1, out: C, step: 1, phase: 0, dense: None };
+        let sparse = values(&i, 3);
         for x in 0..5 {
             for y in 0..4 {
                 assert_eq!(dense.expected(C, 0, &[x, y, 0]), sparse.expected(C, 0, &[x, y, 0]));
+            }
+        }
+    }
+
+    #[test]
+    fn elements_that_batches_share_have_one_value_and_thinning_keeps_to_them() {
+        for (trans, stride) in [("N", 0), ("T", 0), ("N", 7), ("T", 7), ("N", 3), ("T", 40)] {
+            let i = instance(&[
+                ("m", 3.into()),
+                ("k", 40.into()),
+                ("transA", trans.into()),
+                ("batch", 4.into()),
+                ("strideA", stride.into()),
+                ("strideB", stride.into()),
+                ("dtype", "bf16".into()),
+            ]);
+            let (c, sparse) = (contents(&i, 5), values(&i, 5));
+            for operand in [A, B] {
+                let view = i.view(operand).unwrap();
+                let mut seen = std::collections::BTreeMap::new();
+                for z in 0..4 {
+                    for x in 0..view.dims[0].extent {
+                        for y in 0..view.dims[1].extent {
+                            let value = c.input(operand, 0, &[x, y, z]);
+                            assert_eq!(*seen.entry(view.offset_of(0, &[x, y, z])).or_insert(value), value);
+                        }
+                    }
+                }
+            }
+            for (x, z) in [(0, 0), (2, 1), (1, 3)] {
+                let used = (0..40).filter(|l| c.input(A, 0, &[x, *l, z]) != 0.0).count();
+                assert!((1..=31).contains(&used), "{used} terms in bf16");
+                assert_eq!(c.expected(C, 0, &[x, 0, z]), sparse.expected(C, 0, &[x, 0, z]));
             }
         }
     }

@@ -9,7 +9,7 @@ const PAGE: i128 = 4096;
 /// between two guards counts twice).
 const MOST_PIECES: i128 = 1 << 14;
 /// Groups beyond the extreme ones are added while the sample needs no more pieces than this; mapping one costs about 10 us.
-const CHEAP_PIECES: i128 = 1 << 12;
+const CHEAP_PIECES: i128 = 1 << 11;
 /// Work-groups drawn by the hash of the shape.
 const DRAWN: u64 = 16;
 
