@@ -90,12 +90,12 @@ impl<'a> Stage<'a> {
                 // SAFETY: an element of the view, which lies in a region of this stage.
                 let place = unsafe { std::slice::from_raw_parts_mut(self.base(b.operand, b.copy).offset(at), bytes) };
                 f(self, b.operand, b.copy, &index, place);
-                for d in 0..index.len() {
-                    index[d] += 1;
-                    if index[d] < b.ranges[d].1 {
+                for (at, range) in index.iter_mut().zip(&b.ranges) {
+                    *at += 1;
+                    if *at < range.1 {
                         continue 'elements;
                     }
-                    index[d] = b.ranges[d].0;
+                    *at = range.0;
                 }
                 break;
             }
@@ -217,7 +217,7 @@ pub fn end(model: &str, instance: &Instance) -> End {
     // SAFETY: waits for, and at last kills, the child forked above.
     unsafe {
         while libc::waitpid(child, &mut status, libc::WNOHANG) == 0 {
-            if start.elapsed() > Duration::from_secs(20) {
+            if start.elapsed() > Duration::from_secs(8) {
                 libc::kill(child, libc::SIGKILL);
                 libc::waitpid(child, &mut status, 0);
                 return End::Hang;
