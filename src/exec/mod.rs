@@ -20,7 +20,7 @@ pub mod signature;
 pub mod spawn;
 mod tail;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod verdict;
 pub mod worker;
 

@@ -175,7 +175,7 @@ fn choices(facts: &Facts) -> Result<(), String> {
         let p = facts.problem.params.get(c.param).ok_or_else(|| format!("no parameter has the index {}", c.param))?;
         let twice = facts.choices[..n].iter().any(|other| (other.param, other.value) == (c.param, c.value));
         if !p.is_choice() || !p.allows(c.value) || c.value == facts.minimal.params[c.param] || twice {
-            return Err(format!("choice: {} = {} is not another value of a choice", p.name, p.show(c.value)));
+            return Err(format!("choices: {} = {} is not another value of a choice", p.name, p.show(c.value)));
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ pub fn facts(file: stored::File) -> Result<Facts, String> {
     let original = case(&problem, &file.original).map_err(|e| format!("original: {e}"))?;
     let before = file.before.iter().map(|c| case(&problem, c)).collect::<Result<_, _>>();
     let evidence = Evidence { fault: file.fault, wrong: file.wrong, hang: file.hang, crash: file.crash };
-    let choices = file.choice.into_iter().map(|c| choice(&problem, c)).collect::<Result<_, _>>();
+    let choices = file.choices.tried.into_iter().map(|c| choice(&problem, c)).collect::<Result<_, _>>();
     let irrelevant = file.irrelevant.0.iter().map(|(name, n)| Ok((index(&problem, name)?, *n)));
     check::checked(Facts {
         target: file.target.parse()?,
@@ -35,17 +35,17 @@ pub fn facts(file: stored::File) -> Result<Facts, String> {
         before: before.map_err(|e| format!("before: {e}"))?,
         witnesses: file.witness.into_iter().map(|w| witness(&problem, w)).collect::<Result<_, _>>()?,
         far: file.far.map(|f| far(&problem, &minimal, f)).transpose().map_err(|e| format!("far: {e}"))?,
-        choices: choices.map_err(|e| format!("choice: {e}"))?,
+        choices: choices.map_err(|e| format!("choices: {e}"))?,
         irrelevant: irrelevant.collect::<Result<_, String>>().map_err(|e| format!("irrelevant: {e}"))?,
-        windows: file.windows,
+        windows: file.shrinking.windows,
         ranks: file.ranks.map(|r| Ranks { failing: r.failing, passing: r.passing, not_run: r.not_run, copy: r.copy }),
         confirmation: Confirmation {
             bad: tally(file.confirmation.bad),
             good: tally(file.confirmation.good),
             rate: file.confirmation.failure_rate,
         },
-        slips: file.slips,
-        ladder: file.ladder.into_iter().map(|s| Step { by: s.by, case: s.case }).collect(),
+        slips: file.shrinking.slips,
+        ladder: file.shrinking.ladder.into_iter().map(|s| Step { by: s.by, case: s.case }).collect(),
         environment: environment(file.environment),
         minimal,
         problem,

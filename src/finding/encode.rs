@@ -42,7 +42,7 @@ pub fn file(status: Status, title: &str, facts: &Facts) -> stored::File {
             runs: far.tally.runs,
             failed: far.tally.failed,
         }),
-        choice: facts.choices.iter().map(|c| choice(problem, c)).collect(),
+        choices: stored::Choices { tried: facts.choices.iter().map(|c| choice(problem, c)).collect() },
         irrelevant: Pairs(facts.irrelevant.iter().map(|(i, n)| (problem.params[*i].name.clone(), *n)).collect()),
         ranks: facts.ranks.clone().map(|r| stored::Ranks {
             failing: r.failing,
@@ -50,11 +50,13 @@ pub fn file(status: Status, title: &str, facts: &Facts) -> stored::File {
             not_run: r.not_run,
             copy: r.copy,
         }),
-        windows: facts.windows.clone(),
-        slips: facts.slips.clone(),
+        shrinking: stored::Shrinking {
+            ladder: facts.ladder.iter().map(|s| stored::Step { by: s.by.clone(), case: s.case.clone() }).collect(),
+            windows: facts.windows.clone(),
+            slips: facts.slips.clone(),
+        },
         original: case(problem, &facts.original),
         before: facts.before.iter().map(|c| case(problem, c)).collect(),
-        ladder: facts.ladder.iter().map(|s| stored::Step { by: s.by.clone(), case: s.case.clone() }).collect(),
         environment: environment(facts),
     };
     evidence(problem, facts, &mut file);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub const UNKNOWN: &str = "unknown";
 
 /// Where a finding was made, in words for people; nothing is computed from it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     /// Version of this program.
     pub shrinkfault: String,
@@ -28,11 +28,29 @@ pub struct Environment {
     pub target: Vec<(String, String)>,
 }
 
+impl Default for Environment {
+    /// Nothing is known but the program's version.
+    fn default() -> Environment {
+        let unknown = || UNKNOWN.to_owned();
+        Environment {
+            shrinkfault: env!("CARGO_PKG_VERSION").to_owned(),
+            host: unknown(),
+            os: unknown(),
+            kernel: unknown(),
+            cpu: unknown(),
+            memory: unknown(),
+            page: unknown(),
+            libc: unknown(),
+            device: unknown(),
+            target: vec![],
+        }
+    }
+}
+
 impl Environment {
     /// Reads this machine. `device` names the device the target ran on.
     pub fn read(device: &str, description: &Description) -> Environment {
         let mut environment = Environment {
-            shrinkfault: env!("CARGO_PKG_VERSION").to_owned(),
             host: line("/proc/sys/kernel/hostname"),
             os: os_name(&text("/etc/os-release")),
             kernel: kernel(),
@@ -41,7 +59,7 @@ impl Environment {
             page: page_bytes(&fs::read("/proc/self/auxv").unwrap_or_default()),
             libc: libc_version(&text("/proc/self/maps")),
             device: known(device.to_owned()),
-            target: vec![],
+            ..Environment::default()
         };
         if !description.title.is_empty() {
             environment.add("title", &description.title);

@@ -94,7 +94,7 @@ pub struct Step {
 /// Everything that a finding states, in the program's own types.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// As the problem describes itself, without limits and pins.
+    /// May be narrowed by limits and pins; the finding keeps the problem as it describes itself.
     pub problem: Arc<Problem>,
     /// The library may be given by its path; the finding keeps the file name and moves the path to the environment.
     pub target: TargetSpec,

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::read::{self, ReadError};
-use super::{check, commands, decode, encode, environment, name, print, stored, title};
+use super::{check, commands, decode, encode, name, print, stored, title};
 use std::path::Path;
 
 /// Format that this version writes, and the newest that it reads.
@@ -41,17 +41,13 @@ impl Finding {
     /// # Errors
     /// A sentence, where the facts contradict each other.
     pub fn new(mut facts: Facts) -> Result<Finding, String> {
+        facts.problem = decode::problem(&facts.problem.name)?;
         if let Some(path) = facts.target.library.take() {
             let file = name::library_file(&path).to_owned();
             if file != path {
                 facts.environment.add("library as given", &path);
             }
             facts.target.library = Some(file);
-        }
-        for text in [&mut facts.environment.shrinkfault, &mut facts.environment.device] {
-            if text.is_empty() {
-                *text = environment::UNKNOWN.to_owned();
-            }
         }
         let facts = check::checked(facts)?;
         Ok(Finding { status: Status::Open, title: title::sentence(&facts), facts })

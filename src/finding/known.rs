@@ -10,6 +10,9 @@
 //!   - any other integer: the minimal case's value, or more where that value is the least that the minimal case allows;
 //!   - a choice: the minimal case's value, or one of which the finding says that it fails in the same way.
 //!
+//! Where only one of the two signatures says where (a wrong result next to a fault), the second way also asks that the case
+//! differ from the minimal one in a single parameter, one with a certified pair.
+//!
 //! So operand and place alone never make a failure known, and a finding without a certified pair knows its own cases only.
 //! A finding marked as fixed matches too; what that means (it is back) is for the caller to say.
 
@@ -119,14 +122,15 @@ impl Known {
         case: &Case,
         signature: &Signature,
     ) -> Option<Match> {
-        let case = check::filed(problem, case);
         let mut found: Vec<Match> = self
             .alike(problem, target, signature)
             .filter_map(|e| {
                 let facts = e.finding.facts();
+                let case = check::filed(&facts.problem, case);
+                let half_known = facts.signature.is_located() != signature.is_located();
                 let by = if is_own(facts, &case) {
                     By::OwnCase
-                } else if is_past_lines(facts, &case) {
+                } else if is_past_lines(facts, &case) && (!half_known || is_on_one_line(facts, &case)) {
                     By::PastLines
                 } else {
                     return None;
@@ -146,8 +150,10 @@ impl Known {
         case: &Case,
         signature: &Signature,
     ) -> Option<Match> {
-        let case = check::filed(problem, case);
-        let found = self.alike(problem, target, signature).filter(|e| e.finding.facts().minimal == case);
+        let found = self.alike(problem, target, signature).filter(|e| {
+            let facts = e.finding.facts();
+            facts.minimal == check::filed(&facts.problem, case)
+        });
         found.min_by_key(|e| e.finding.status() == Status::Fixed).map(|e| e.matched(By::OwnCase))
     }
 
@@ -186,12 +192,22 @@ fn is_own(facts: &Facts, case: &Case) -> bool {
     [minimal.params.clone()].into_iter().chain(far).chain(pairs).any(|params| params == case.params)
 }
 
+/// Last good and first bad value of a certified pair.
+fn certified_pair(facts: &Facts, param: usize) -> Option<(i64, i64)> {
+    let witness = facts.witnesses.iter().find(|w| w.param == param && matches!(w.certified, Certified::Yes { .. }));
+    witness.and_then(|w| Some((w.good?.0, w.bad.0)))
+}
+
+/// Whether the case differs from the minimal one in a single parameter, one with a certified pair.
+fn is_on_one_line(facts: &Facts, case: &Case) -> bool {
+    let minimal = &facts.minimal.params;
+    let mut differ = (0..minimal.0.len()).filter(|i| minimal[*i] != case.params[*i]);
+    matches!((differ.next(), differ.next()), (Some(i), None) if certified_pair(facts, i).is_some())
+}
+
 fn is_past_lines(facts: &Facts, case: &Case) -> bool {
     let problem = &facts.problem;
-    let certified = |i: usize| {
-        let witness = facts.witnesses.iter().find(|w| w.param == i && matches!(w.certified, Certified::Yes { .. }));
-        witness.and_then(|w| Some((w.good?.0, w.bad.0)))
-    };
+    let certified = |i| certified_pair(facts, i);
     let has_line = (0..problem.params.len()).any(|i| !problem.params[i].is_choice() && certified(i).is_some());
     has_line
         && case.knobs == facts.minimal.knobs

@@ -97,6 +97,32 @@ fn knobs_target_and_signature_must_agree_and_the_library_version_need_not() {
 }
 
 #[test]
+fn a_failure_without_a_place_belongs_to_a_located_finding_only_along_one_line() {
+    let facts = atlas();
+    let (problem, target) = (facts.problem.clone(), facts.target.clone());
+    let known = known(facts);
+    let nowhere = Signature { operand: None, access: None, place: None, family: Family::Memory };
+    let asks = |text: &str| known.matching(&problem, &target, &case(&problem, text), &nowhere).map(|m| m.by);
+    assert_eq!(asks("m=1 n=5 k=1 ldb=600000000"), Some(By::PastLines));
+    assert_eq!(asks("m=9 n=5 k=1 ldb=600000000"), None);
+    assert_eq!(asks("m=9 n=5 k=1 ldb=536870912"), None);
+}
+
+#[test]
+fn a_problem_with_pins_asks_the_same_question() {
+    let facts = atlas();
+    let narrowed = facts.problem.narrowed(&[crate::problem::Narrow::Set { param: "ldd".into(), value: Value::Int(5) }]);
+    let narrowed = narrowed.unwrap();
+    let mut case = facts.minimal.clone();
+    case.params[narrowed.param("ldd").unwrap()] = 5;
+    let known = known(facts.clone());
+    assert!(known.same_minimal(&narrowed, &facts.target, &case, &far_read_of_b()).is_some());
+    assert!(known.matching(&narrowed, &facts.target, &case, &far_read_of_b()).is_some());
+    let from_narrowed = Finding::new(Facts { problem: narrowed.into(), minimal: case, ..facts.clone() }).unwrap();
+    assert_eq!(from_narrowed.name(), Finding::new(facts).unwrap().name());
+}
+
+#[test]
 fn the_same_minimal_case_is_found_only_at_its_placement() {
     let facts = atlas();
     let (problem, target, mut case) = (facts.problem.clone(), facts.target.clone(), facts.minimal.clone());

@@ -19,6 +19,8 @@ fn comment(path: &str) -> Option<&'static str> {
         "witness" => "Pairs around the line: the minimal case with this parameter changed and nothing else.",
         "far" => "A case comfortably past the line: the minimal case with these parameters changed.",
         "irrelevant" => "Integers that make no difference, and how many other values of each were tried.",
+        "choices" => "Other values of choices in the minimal case: passes, same (fails in this way), differs, not-run.",
+        "shrinking" => "How the original case became the minimal one, and what was met on the way.",
         "original" => "The case as it was found.",
         "before" => "Cases to run first, in the same process and in this order.",
         "environment" => "Where this was seen. Not part of what the finding is.",

@@ -43,21 +43,17 @@ pub struct File {
     pub witness: Vec<Witness>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far: Option<Far>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choice: Vec<Choice>,
+    #[serde(default, skip_serializing_if = "Choices::is_empty")]
+    pub choices: Choices,
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     pub irrelevant: Pairs<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<Ranks>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub windows: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slips: Vec<String>,
+    #[serde(default, skip_serializing_if = "Shrinking::is_empty")]
+    pub shrinking: Shrinking,
     pub original: Case,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Case>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ladder: Vec<Step>,
     pub environment: Environment,
 }
 
@@ -175,6 +171,18 @@ pub struct Side {
     pub failed: u32,
 }
 
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choices {
+    pub tried: Vec<Choice>,
+}
+
+impl Choices {
+    fn is_empty(&self) -> bool {
+        self.tried.is_empty()
+    }
+}
+
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
@@ -201,6 +209,23 @@ pub struct Ranks {
     pub not_run: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<u32>,
+}
+
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shrinking {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ladder: Vec<Step>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slips: Vec<String>,
+}
+
+impl Shrinking {
+    fn is_empty(&self) -> bool {
+        self.ladder.is_empty() && self.windows.is_empty() && self.slips.is_empty()
+    }
 }
 
 #[derive(Debug, serde::Serialize, serde::Deserialize)]

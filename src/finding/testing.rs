@@ -70,7 +70,12 @@ pub fn atlas() -> Facts {
             Step { by: "minimise k".into(), case: "m=1 n=5 k=1 ldb=900000000".into() },
             Step { by: "minimise ldb".into(), case: "m=1 n=5 k=1 ldb=536870912".into() },
         ],
-        environment: Environment { shrinkfault: "0.1.0".into(), device: "cpu".into(), ..Environment::default() },
+        environment: Environment {
+            shrinkfault: "0.1.0".into(),
+            device: "cpu".into(),
+            page: "4096 bytes".into(),
+            ..Environment::default()
+        },
         minimal,
         problem,
     }
@@ -173,8 +178,6 @@ pub fn facts() -> impl Strategy<Value = Facts> {
                         host: named(0),
                         cpu: named(1),
                         target: vec![(named(2), named(3)), ("path".into(), "/x".into())],
-                        shrinkfault: "0.1.0".into(),
-                        device: "cpu".into(),
                         ..Environment::default()
                     },
                 }

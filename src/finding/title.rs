@@ -42,10 +42,10 @@ fn verb(access: Option<Access>) -> &'static str {
 }
 
 fn wrong(facts: &Facts, w: &Wrong) -> String {
-    let of = |things: &str| format!("{} of {} {things}", w.count, w.compared);
+    let elements = format!("{} of {} elements of {}", w.count, w.compared, w.operand);
     match w.kind {
-        WrongKind::Value => format!("gives {} of {} a wrong value", of("elements"), w.operand),
-        WrongKind::Unwritten => format!("leaves {} of {} unwritten", of("elements"), w.operand),
+        WrongKind::Value => format!("gives {elements} a wrong value"),
+        WrongKind::Unwritten => format!("leaves {elements} unwritten"),
         WrongKind::Stray => match &w.hit {
             Some(hit) => format!("writes {}", place(facts, hit)),
             None => format!("changes {} bytes that are no elements of {}", w.count, w.operand),
@@ -74,6 +74,57 @@ fn place(facts: &Facts, hit: &Hit) -> String {
         (Place::Far, _) => {
             let side = if hit.from_base < 0 { "below" } else { "above" };
             format!("{} {side} the base of {of}", distance(hit.from_base))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::Fault;
+    use crate::finding::testing::atlas;
+
+    fn fault(place: Place, from_base: i64, from_edge: i64, copy: u32) -> Verdict {
+        let hit = Some(Hit { operand: "B".into(), copy, place, from_base, from_edge });
+        Verdict::Fault(Fault { hit, access: Some(Access::Write), ..Fault::default() })
+    }
+
+    #[test]
+    fn a_title_says_what_where_and_how_far() {
+        let wrong = |kind| {
+            Verdict::Wrong(Wrong {
+                kind,
+                operand: "C".into(),
+                copy: 0,
+                first: vec![],
+                count: 3,
+                compared: 8,
+                hit: None,
+            })
+        };
+        let titles = [
+            (fault(Place::PastEnd, 64, 0, 0), "writes the first byte past the end of B"),
+            (fault(Place::PastEnd, 64, 8, 2), "writes 2 elements (8 bytes) past the end of B of rank 2"),
+            (fault(Place::BeforeStart, -6, -6, 0), "writes 6 bytes before the start of B"),
+            (fault(Place::Gap, 4096, 0, 0), "writes between the rows of B, 1024 elements (4096 bytes) from its base"),
+            (
+                fault(Place::Far, 1 << 32, 1 << 31, 0),
+                "writes 1073741824 elements (4294967296 bytes) above the base of B",
+            ),
+            (
+                Verdict::Fault(Fault { address: Some(16), ..Fault::default() }),
+                "touches 0x10, an address near no operand",
+            ),
+            (Verdict::Fault(Fault::default()), "touches an address that is not known"),
+            (wrong(WrongKind::Value), "gives 3 of 8 elements of C a wrong value"),
+            (wrong(WrongKind::Unwritten), "leaves 3 of 8 elements of C unwritten"),
+            (wrong(WrongKind::Stray), "changes 3 bytes that are no elements of C"),
+            (Verdict::Hang { after_ms: 500 }, "does not return within 500 ms"),
+            (Verdict::Crash { how: "SIGABRT".into(), code: None }, "dies: SIGABRT"),
+        ];
+        for (verdict, expected) in titles {
+            let facts = Facts { verdict, ..atlas() };
+            assert_eq!(sentence(&facts), format!("gemm on libatlas.so.3 {expected}"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! D = alpha * op(A) * op(B) + beta * C, batched with strides, column-major as in BLAS.
 
 use super::builder::Builder;
-use super::contents::{Contents, hash, small_nonzero};
+use super::contents::{Contents, hash, mix, small_nonzero};
 use super::description::Problem;
 use super::dtype::Dtype;
 use super::expr::ParseError;
@@ -102,65 +102,68 @@ const LARGEST: i64 = 2;
 /// Dense copies of op(A) and op(B) are kept up to this many elements together.
 const DENSE: i64 = 1 << 24;
 
+/// Elements of A and B are a function of their offset from the first one, not of their index: with a small batch stride
+/// one element belongs to several products.
 struct Gemm {
-    seed: u64,
+    /// Start of the hash, by operand.
+    keys: [u64; 3],
     k: i64,
     alpha: i64,
     beta: i64,
     out: usize,
-    /// Strides of op(A) along (row, k, batch) and of op(B) along (k, column, batch).
-    a_steps: [i64; 3],
-    b_steps: [i64; 3],
-    /// op(A) is zero but where its line (see [`line`](Self::line)) is `phase` modulo `step`: keeps every partial sum exact
-    /// in the element type.
+    /// Strides of A by row, column and batch, and those of B.
+    strides: [[i64; 3]; 2],
+    /// op(A) is zero but at every `step`-th place along k: keeps every partial sum exact in the element type.
     step: i64,
     phase: i64,
     /// Rows, columns and products of op(A) and op(B) in `i8`, where they are small: (m, n, a, b).
     dense: Option<(i64, i64, Vec<i8>, Vec<i8>)>,
 }
 
-fn offset(steps: &[i64; 3], at: [i64; 3]) -> i64 {
-    steps.iter().zip(at).map(|(s, i)| s * i).sum()
-}
-
 impl Gemm {
-    /// Counts on by one with every step along k, whatever row and batch.
-    fn line(&self, offset: i64) -> i64 {
-        offset / self.a_steps[1]
+    fn a(&self, i: i64, l: i64, batch: i64) -> i64 {
+        let [row, column, stride] = self.strides[A];
+        let at = i * row + l * column + batch * stride;
+        if at / column % self.step == self.phase { small_nonzero(mix(self.keys[A], at as u64)) } else { 0 }
     }
 
-    // Values of A and B depend on where an element lies, because batches may share elements (a batch stride of 0).
-    fn a(&self, i: i64, l: i64, batch: i64) -> i64 {
-        let at = offset(&self.a_steps, [i, l, batch]);
-        if self.line(at) % self.step == self.phase { small_nonzero(hash(self.seed, A, 0, &[at])) } else { 0 }
+    /// The `l` at which row `i` of op(A) is not zero: consecutive `l` lie `column` elements apart, so the quotient above
+    /// counts them, and at most every `step`-th is taken.
+    fn places(&self, i: i64, batch: i64) -> impl Iterator<Item = i64> + use<> {
+        let [row, column, stride] = self.strides[A];
+        let first = (self.phase - (i * row + batch * stride) / column).rem_euclid(self.step);
+        (first..self.k).step_by(self.step as usize)
     }
 
     fn b(&self, l: i64, j: i64, batch: i64) -> i64 {
-        small_nonzero(hash(self.seed, B, 0, &[offset(&self.b_steps, [l, j, batch])]))
+        let [row, column, stride] = self.strides[B];
+        small_nonzero(mix(self.keys[B], (l * row + j * column + batch * stride) as u64))
     }
 
     fn c(&self, i: i64, j: i64, batch: i64) -> i64 {
-        small_nonzero(hash(self.seed, C, 0, &[i, j, batch]))
-    }
-
-    /// The steps along k at which op(A) is not zero.
-    fn terms(&self, i: i64, batch: i64) -> impl Iterator<Item = i64> {
-        let first = (self.phase - self.line(offset(&self.a_steps, [i, 0, batch]))).rem_euclid(self.step);
-        (first..self.k).step_by(self.step as usize)
+        let index = [i, j, batch];
+        small_nonzero(index.iter().fold(self.keys[C], |h, x| mix(h, *x as u64)))
     }
 }
 
 /// Values of one GEMM case.
 pub fn contents(instance: &Instance, seed: u64) -> Box<dyn Contents> {
-    let mut gemm = values(instance, seed);
-    let (m, n, k, batch) = (instance.get("m"), instance.get("n"), gemm.k, instance.get("batch"));
-    let size = |x: i64| i128::from(x) * i128::from(k) * i128::from(batch);
+    let (m, n, batch) = (instance.get("m"), instance.get("n"), instance.get("batch"));
+    let mut gemm = sparse(instance, seed);
+    let size = |x: i64| i128::from(x) * i128::from(gemm.k) * i128::from(batch);
     if size(m) + size(n) <= i128::from(DENSE) {
+        let k = gemm.k;
         let mut a = Vec::with_capacity((m * k * batch) as usize);
         let mut b = Vec::with_capacity((n * k * batch) as usize);
         for z in 0..batch {
             for i in 0..m {
-                a.extend((0..k).map(|l| gemm.a(i, l, z) as i8));
+                if gemm.step == 1 {
+                    a.extend((0..k).map(|l| gemm.a(i, l, z) as i8));
+                } else {
+                    let row = a.len();
+                    a.resize(row + k as usize, 0);
+                    gemm.places(i, z).for_each(|l| a[row + l as usize] = gemm.a(i, l, z) as i8);
+                }
             }
             for j in 0..n {
                 b.extend((0..k).map(|l| gemm.b(l, j, z) as i8));
@@ -171,21 +174,24 @@ pub fn contents(instance: &Instance, seed: u64) -> Box<dyn Contents> {
     Box::new(gemm)
 }
 
-fn values(instance: &Instance, seed: u64) -> Gemm {
+/// Values that are computed one by one.
+fn sparse(instance: &Instance, seed: u64) -> Gemm {
     let out = if instance.word("out") == "D" { D } else { C };
     let dtype = instance.view(out).and_then(|v| v.dtype).unwrap_or(Dtype::F32);
     let number = |name: &str| instance.word(name).parse::<i64>().unwrap_or(1);
-    let steps = |operand| {
-        let dims = instance.view(operand).map(|v| v.dims.as_slice()).unwrap_or_default();
-        std::array::from_fn(|d| dims.get(d).map_or(1, |dim| dim.stride))
-    };
     let k = instance.get("k");
     let exact = 1i64 << dtype.exact_bits().min(40);
     let terms = ((exact - LARGEST) / (LARGEST * LARGEST * LARGEST)).max(1);
     let step = (k - 1) / terms + 1;
     let phase = (hash(seed, D, 0, &[k]) % step as u64) as i64;
-    let (a_steps, b_steps) = (steps(A), steps(B));
-    Gemm { seed, k, alpha: number("alpha"), beta: number("beta"), out, a_steps, b_steps, step, phase, dense: None }
+    let strides = [A, B].map(|o| {
+        let mut strides = [1; 3];
+        let dims = instance.view(o).into_iter().flat_map(|v| &v.dims);
+        strides.iter_mut().zip(dims).for_each(|(s, d)| *s = d.stride);
+        strides
+    });
+    let keys = [A, B, C].map(|o| hash(seed, o, 0, &[]));
+    Gemm { keys, k, alpha: number("alpha"), beta: number("beta"), out, strides, step, phase, dense: None }
 }
 
 impl Contents for Gemm {
@@ -216,7 +222,7 @@ impl Contents for Gemm {
                 let pairs = a[row..row + k].iter().zip(&b[column..column + k]);
                 pairs.map(|(x, y)| i64::from(i32::from(*x) * i32::from(*y))).sum::<i64>()
             }
-            None => self.terms(i, z).map(|l| self.a(i, l, z) * self.b(l, j, z)).sum(),
+            None => self.places(i, z).map(|l| self.a(i, l, z) * self.b(l, j, z)).sum(),
         };
         let old = if self.beta == 0 { 0 } else { self.beta * self.c(i, j, z) };
         (self.alpha * sum + old) as f64
@@ -258,45 +264,46 @@ mod tests {
 
     #[test]
     fn the_sparse_form_gives_the_same_values_as_the_dense_one() {
-        let i = instance(&[("m", 5.into()), ("n", 4.into()), ("k", 9.into()), ("beta", "-1".into())]);
-        let dense = contents(&i, 3);
-        let sparse = values(&i, 3);
-        for x in 0..5 {
-            for y in 0..4 {
-                assert_eq!(dense.expected(C, 0, &[x, y, 0]), sparse.expected(C, 0, &[x, y, 0]));
+        for (k, dtype, trans) in [(9, "f32", "N"), (100, "bf16", "N"), (100, "bf16", "T"), (600, "f16", "T")] {
+            let i = instance(&[
+                ("m", 5.into()),
+                ("n", 4.into()),
+                ("k", k.into()),
+                ("batch", 3.into()),
+                ("strideA", 7.into()),
+                ("beta", "-1".into()),
+                ("dtype", dtype.into()),
+                ("transA", trans.into()),
+            ]);
+            let (dense, sparse) = (contents(&i, 3), sparse(&i, 3));
+            for (x, y, z) in (0..5).flat_map(|x| (0..4).flat_map(move |y| (0..3).map(move |z| (x, y, z)))) {
+                assert_eq!(dense.expected(C, 0, &[x, y, z]), sparse.expected(C, 0, &[x, y, z]));
+                let terms = |l| dense.input(A, 0, &[x, l, z]) * dense.input(B, 0, &[l, y, z]);
+                let sum: f64 = (0..k).map(terms).sum();
+                assert_eq!(dense.expected(C, 0, &[x, y, z]), sum - dense.input(C, 0, &[x, y, z]));
+                assert!((0..k).map(|l| terms(l).abs()).sum::<f64>() > 0.0);
             }
         }
     }
 
     #[test]
-    fn elements_that_batches_share_have_one_value_and_thinning_keeps_to_them() {
-        for (trans, stride) in [("N", 0), ("T", 0), ("N", 7), ("T", 7), ("N", 3), ("T", 40)] {
+    fn elements_that_several_products_share_have_one_value() {
+        for (stride, trans, dtype) in [(0, "N", "f32"), (1, "T", "bf16"), (3, "N", "bf16"), (50, "N", "f16")] {
             let i = instance(&[
-                ("m", 3.into()),
-                ("k", 40.into()),
-                ("transA", trans.into()),
+                ("m", 4.into()),
+                ("k", 300.into()),
+                ("lda", 310.into()),
                 ("batch", 4.into()),
                 ("strideA", stride.into()),
-                ("strideB", stride.into()),
-                ("dtype", "bf16".into()),
+                ("dtype", dtype.into()),
+                ("transA", trans.into()),
             ]);
-            let (c, sparse) = (contents(&i, 5), values(&i, 5));
-            for operand in [A, B] {
-                let view = i.view(operand).unwrap();
-                let mut seen = std::collections::BTreeMap::new();
-                for z in 0..4 {
-                    for x in 0..view.dims[0].extent {
-                        for y in 0..view.dims[1].extent {
-                            let value = c.input(operand, 0, &[x, y, z]);
-                            assert_eq!(*seen.entry(view.offset_of(0, &[x, y, z])).or_insert(value), value);
-                        }
-                    }
-                }
-            }
-            for (x, z) in [(0, 0), (2, 1), (1, 3)] {
-                let used = (0..40).filter(|l| c.input(A, 0, &[x, *l, z]) != 0.0).count();
-                assert!((1..=31).contains(&used), "{used} terms in bf16");
-                assert_eq!(c.expected(C, 0, &[x, 0, z]), sparse.expected(C, 0, &[x, 0, z]));
+            let (c, view) = (contents(&i, 5), i.view(A).unwrap());
+            let mut at = std::collections::HashMap::new();
+            for (x, l, z) in (0..4).flat_map(|x| (0..300).flat_map(move |l| (0..4).map(move |z| (x, l, z)))) {
+                let index = [x, l, z];
+                let value = c.input(A, 0, &index);
+                assert_eq!(*at.entry(view.offset_of(0, &index)).or_insert(value), value);
             }
         }
     }

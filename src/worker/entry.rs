@@ -5,8 +5,10 @@ use super::session::{Listener, Session};
 use crate::device::cpu::{self, CpuArena, FaultRecord};
 use crate::evidence::symbol::Modules;
 use crate::exec::channel::{ChannelError, LineChannel, NoSide, ReadState};
+use crate::exec::inherit::inherited_fd;
 use crate::exec::intent::{FAULT_AREA_BYTES, IntentPage};
 use crate::exec::protocol::{Answer, AskKnobs, Hello, LayoutLine, SetupFailed, VERSION};
+use crate::exec::worker::{CHANNEL_VARIABLE, INTENT_VARIABLE};
 use crate::problem::Builtin;
 use crate::target::{TargetSpec, load};
 use serde::Serialize;
@@ -16,8 +18,8 @@ use std::os::fd::OwnedFd;
 const LEAST_ARENA: u64 = 8 << 30;
 
 /// Exit codes of a worker.
-const DONE: u8 = 0;
-const HARNESS_ERROR: u8 = 3;
+const DONE: i32 = 0;
+const HARNESS_ERROR: i32 = 3;
 
 /// What a worker is told on its command line.
 #[derive(Debug)]
@@ -28,16 +30,14 @@ pub struct WorkerOptions {
     pub int_width: Option<u32>,
     /// Bytes of address space to ask for; less is taken where the system grants less.
     pub arena_bytes: u64,
-    /// Socket to the supervisor.
-    pub channel: OwnedFd,
-    /// The shared page.
-    pub intent: OwnedFd,
 }
 
-/// Runs a worker to the end of its input. Gives the exit code: 0, or 3 where it could not start or was told nonsense.
-pub fn main(options: WorkerOptions) -> u8 {
+/// Runs a worker to the end of its input, over the descriptors that it inherited. Gives the exit status: 0, or 3 where it
+/// could not start or was told nonsense.
+pub fn main(options: WorkerOptions) -> i32 {
     stdout_to_stderr();
-    match work(options) {
+    let descriptors = inherited_fd(CHANNEL_VARIABLE).and_then(|c| Ok((c, inherited_fd(INTENT_VARIABLE)?)));
+    match descriptors.map_err(|e| e.to_string()).and_then(|(channel, intent)| work(&options, channel, intent)) {
         Ok(()) => DONE,
         Err(why) => {
             eprintln!("shrinkfault worker: {why}");
@@ -71,15 +71,13 @@ impl Listener for Line {
     }
 }
 
-fn work(options: WorkerOptions) -> Result<(), String> {
+fn work(options: &WorkerOptions, channel: OwnedFd, intent: OwnedFd) -> Result<(), String> {
     let text = |e: ChannelError| e.to_string();
     // Never dropped: the fault handler writes there until the process is gone.
-    let intent: &'static IntentPage =
-        Box::leak(Box::new(IntentPage::from_fd(options.intent).map_err(|e| e.to_string())?));
-    let channel = LineChannel::from_socket(options.channel).map_err(text)?;
+    let intent: &'static IntentPage = Box::leak(Box::new(IntentPage::from_fd(intent).map_err(|e| e.to_string())?));
+    let channel = LineChannel::from_socket(channel).map_err(text)?;
     let mut line = Line { channel, intent };
-    let setup = start(&options.problem, &options.target, options.int_width, options.arena_bytes, intent);
-    let mut session = match setup {
+    let mut session = match start(options, intent) {
         Ok(session) => session,
         Err(why) => {
             line.send(&SetupFailed { setup_failed: why.clone() })?;
@@ -116,21 +114,16 @@ fn hear(input: &str, session: &mut Session, line: &mut Line) -> Result<(), Strin
 }
 
 /// Everything that can fail before the first case.
-fn start(
-    problem: &str,
-    target: &TargetSpec,
-    int_width: Option<u32>,
-    arena_bytes: u64,
-    intent: &'static IntentPage,
-) -> Result<Session, String> {
+fn start(options: &WorkerOptions, intent: &'static IntentPage) -> Result<Session, String> {
     const { assert!(size_of::<FaultRecord>() <= FAULT_AREA_BYTES && align_of::<FaultRecord>() <= 256) };
-    let builtin = Builtin::find(problem).ok_or_else(|| format!("there is no problem '{problem}'"))?;
+    let builtin =
+        Builtin::find(&options.problem).ok_or_else(|| format!("there is no problem '{}'", options.problem))?;
     let broken = BrokenOracle::from_env()?;
     // SAFETY: the area is aligned and large enough (checked above) and stays mapped, because the page is never
     // dropped. Others look at it through shared references only.
     unsafe { cpu::install(intent.fault_area().cast()) }.map_err(|e| e.to_string())?;
-    let arena = CpuArena::reserve(arena_bytes, LEAST_ARENA).map_err(|e| e.to_string())?;
-    let target = load::load(target, &builtin.problem(), int_width)?;
+    let arena = CpuArena::reserve(options.arena_bytes, LEAST_ARENA).map_err(|e| e.to_string())?;
+    let target = load::load(&options.target, &builtin.problem(), options.int_width)?;
     Ok(Session::new(builtin, target, arena, broken))
 }
 

@@ -10,6 +10,8 @@ pub mod oracle;
 pub mod pages;
 pub mod plan;
 pub mod session;
+#[cfg(test)]
+mod tests;
 
 pub use entry::{WorkerOptions, main};
 pub use layout::{Layout, PlanError};

@@ -106,7 +106,7 @@ impl Region {
         loop {
             let mut done = 0;
             while done < inner.extent {
-                let count = (inner.extent - done).min(most as i64);
+                let count = (inner.extent - done).min(most.try_into().unwrap_or(i64::MAX));
                 if self.walked > 0 {
                     index[inner.dim] = inner.first + done;
                 }
