@@ -88,7 +88,7 @@ mod tests {
     fn a_batch_term_wraps_alone_where_the_whole_offset_does_not_tell() {
         // pytorch PR #196431: batch 512, N 512; 511*8208*512 fits, 511*8209*512 does not.
         let fits = Strides { offset: 0, steps: [1, 8208, 8208 * 512] };
-        let last = |m| [m - 1, 511, 511];
+        let last = |m: i64| [m - 1, 511, 511];
         assert!(fits.at(last(8208)) > i64::from(i32::MAX));
         assert_eq!(fits.narrow_last::<I32>(last(8208)), fits.at(last(8208)));
         assert_ne!(fits.narrow_sum::<I32>(last(8208)), fits.at(last(8208)));

@@ -12,6 +12,8 @@ pub mod index;
 mod registry;
 mod sample;
 mod settings;
+#[cfg(test)]
+mod testing;
 
 pub use gemm::models::Operand;
 pub use registry::{GemmKind, Kind, ModelInfo, models};

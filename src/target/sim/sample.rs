@@ -8,8 +8,8 @@ const PAGE: i128 = 4096;
 /// Separate pieces of memory that one case may need: half of what Linux allows a process (65,530 mappings, and a piece
 /// between two guards counts twice).
 const MOST_PIECES: i128 = 1 << 14;
-/// Groups beyond the extreme ones are added while the sample needs no more pieces than this; mapping one costs about 10 us.
-const CHEAP_PIECES: i128 = 1 << 12;
+/// Groups beyond the extreme ones may add this many pieces; mapping one costs about 10 us.
+const CHEAP_PIECES: i128 = 1 << 11;
 /// Work-groups drawn by the hash of the shape.
 const DRAWN: u64 = 16;
 
@@ -100,10 +100,11 @@ pub fn pick(
     if let Some(excess) = spent.excess(caps) {
         return Err(format!("its first and last work-group alone take {excess}"));
     }
+    let cheap = spent.pieces + CHEAP_PIECES;
     for at in wished {
         let id = grid.id(*at);
         let sum = spent + cost(*at);
-        if !picked.contains(&id) && sum.fits(caps) && sum.pieces <= CHEAP_PIECES {
+        if !picked.contains(&id) && sum.fits(caps) && sum.pieces <= cheap {
             picked.insert(id);
             spent = sum;
         }

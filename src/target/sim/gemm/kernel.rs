@@ -187,12 +187,24 @@ impl Panel {
     }
 }
 
-/// Adds the product of the two panels to the sums.
+/// Adds the product of the two panels to the sums, four steps of K at a time.
 fn multiply(local: &mut Local, s: &Shape, [rows, columns, depth]: [usize; 3]) {
     let (pitch, unroll) = (s.tile.m as usize, s.tile.unroll as usize);
     for (sums, b) in local.sums.chunks_exact_mut(pitch).zip(local.b.chunks_exact(unroll)).take(columns) {
-        for (a, b) in local.a.chunks_exact(pitch).zip(&b[..depth]) {
-            for (sum, a) in sums[..rows].iter_mut().zip(&a[..rows]) {
+        let sums = &mut sums[..rows];
+        let mut panel = local.a.chunks_exact(pitch).map(|a| &a[..rows]);
+        let mut steps = b[..depth].chunks_exact(4);
+        for b in &mut steps {
+            let (Some(a0), Some(a1), Some(a2), Some(a3)) = (panel.next(), panel.next(), panel.next(), panel.next())
+            else {
+                break;
+            };
+            for (sum, (((a0, a1), a2), a3)) in sums.iter_mut().zip(a0.iter().zip(a1).zip(a2).zip(a3)) {
+                *sum += a0 * b[0] + a1 * b[1] + a2 * b[2] + a3 * b[3];
+            }
+        }
+        for (a, b) in panel.zip(steps.remainder()) {
+            for (sum, a) in sums.iter_mut().zip(a) {
                 *sum += a * b;
             }
         }
