@@ -456,3 +456,74 @@ fn a_worker_that_cannot_start_says_why() {
         assert_eq!(worker.child.wait(Duration::from_secs(20)), Some(Exit::Code(3)));
     }
 }
+
+#[test]
+#[ignore = "a measurement: cargo test --release --lib a_small_case -- --ignored --nocapture"]
+fn a_small_case_is_filled_and_compared_in_microseconds() {
+    use super::oracle::{Oracle, Placed};
+    use super::pages;
+    use crate::device::{Arena, PageRange};
+
+    for (text, rounds) in [("m=40 n=40 k=40", 5000), ("m=12 n=12 k=12 lda=1048576 ldb=1048576", 2000)] {
+        let builtin = Builtin::find("gemm").unwrap();
+        let instance = builtin.problem().instance(case("gemm", text, "end", None)).unwrap();
+        let mut arena = CpuArena::reserve(16 * TIB, TIB).unwrap();
+        let span =
+            crate::exec::protocol::ArenaSpan { base: arena.base(), len: arena.len(), page_bytes: arena.page_bytes() };
+        let layout = Layout::plan(&span, &[&instance]).unwrap();
+        let set = pages::of_case(&layout, 0, &instance, None, &[], 1 << 30).unwrap();
+        arena.map(&set.iter().collect::<Vec<PageRange>>()).unwrap();
+        let placed = Placed { layout: &layout, index: 0, instance: &instance, boxes: None, pages: &set };
+        let mut oracle = Oracle::new(None);
+        let mut spent = [Duration::ZERO; 3];
+        // SAFETY: the pages of the case are mapped, and nobody else uses them.
+        unsafe {
+            oracle.cover(&set);
+            for seed in 0..rounds {
+                let begin = Instant::now();
+                let contents = (builtin.contents)(&instance, seed);
+                spent[0] += begin.elapsed();
+                let begin = Instant::now();
+                oracle.fill(placed, &*contents);
+                spent[1] += begin.elapsed();
+                let base: *mut f32 = std::ptr::with_exposed_provenance_mut(layout.base(0, gemm::C, 0) as usize);
+                let view = instance.view(gemm::C).unwrap();
+                for (j, i) in (0..view.dims[1].extent).flat_map(|j| (0..view.dims[0].extent).map(move |i| (j, i))) {
+                    let offset = view.offset_of(0, &[i, j, 0]);
+                    *base.offset(offset as isize) = contents.expected(gemm::C, 0, &[i, j, 0]) as f32;
+                }
+                let begin = Instant::now();
+                let damage = oracle.check(placed, &*contents);
+                spent[2] += begin.elapsed();
+                assert_eq!(damage, None);
+            }
+        }
+        let each = spent.map(|s| s.as_secs_f64() * 1e6 / rounds as f64);
+        println!(
+            "{text}: {} ranges, values {:.1} us, fill {:.1} us, check {:.1} us",
+            set.len(),
+            each[0],
+            each[1],
+            each[2]
+        );
+    }
+}
+
+#[test]
+#[ignore = "a measurement: cargo test --release --lib a_session -- --ignored --nocapture"]
+fn a_session_runs_thousands_of_cases_a_second() {
+    let problem = Builtin::find("gemm").unwrap().problem();
+    let library = std::env::var("SHRINKFAULT_TEST_LIB").unwrap_or("/usr/lib/x86_64-linux-gnu/libgslcblas.so.0".into());
+    let spec = format!("cblas@{library}").parse().unwrap();
+    let mut session = session("gemm", load::load(&spec, &problem, None).unwrap(), None);
+    for (text, place) in [("m=40 n=40 k=40", "end"), ("m=40 n=40 k=40", "start"), ("m=5 n=4 k=3 ldb=1048576", "end")] {
+        let cases = vec![case("gemm", text, place, None); 64];
+        let line = line("gemm", &cases);
+        run(&mut session, &line);
+        let begin = Instant::now();
+        for _ in 0..20 {
+            assert!(run(&mut session, &line).iter().all(|a| a.verdict == "pass"));
+        }
+        println!("{text} {place}: {:.1} us a case", begin.elapsed().as_secs_f64() * 1e6 / 1280.0);
+    }
+}
