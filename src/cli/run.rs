@@ -25,7 +25,7 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
     let before = one.input.finding.as_ref().map(|f| f.facts().before.clone()).unwrap_or_default();
     let (verdict, kernel) = if before.is_empty() {
         let result = pool.probe(&one.case, args.seed, true)?;
-        let settled = settle_gap(pool, &one.case, args.seed, result.verdict, output::gap_rule(&args.exec))?;
+        let settled = settle_gap(pool, &one.case, args.seed, &result, output::gap_rule(&args.exec))?;
         if settled.gap_pages > 0 && settled.verdict.is_pass() {
             eprintln!("note: read {} pages between rows without harm", settled.gap_pages);
         }

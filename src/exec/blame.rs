@@ -36,26 +36,30 @@ pub struct Settled {
 ///
 /// # Errors
 /// Where no verdict can be had any more.
-pub fn settle_gap(pool: &Pool, case: &Case, seed: u64, verdict: Verdict, rule: GapRule) -> Result<Settled, ProbeError> {
+pub fn settle_gap(
+    pool: &Pool,
+    case: &Case,
+    seed: u64,
+    result: &CaseResult,
+    rule: GapRule,
+) -> Result<Settled, ProbeError> {
+    let verdict = &result.verdict;
     let mut pages = vec![];
-    let mut now = verdict.clone();
+    let (mut now, mut arena) = (verdict.clone(), result.arena);
     while rule == GapRule::Note && pages.len() < GAP_PAGES {
         let Some(address) = harmless_place(pool, &now) else { break };
-        let page = address & !(pool.hello().arena.page_bytes.max(1) - 1);
+        let page = (address - arena.base) & !(arena.page_bytes.max(1) - 1);
         if pages.contains(&page) {
             break;
         }
         pages.push(page);
         let mut job = Job::single(0, case, seed);
         job.also_map.clone_from(&pages);
-        now = match pool.run_fresh(&job)?.into_iter().next() {
-            Some(r) => r.verdict,
-            None => break,
-        };
+        let Some(next) = pool.run_fresh(&job)?.into_iter().next() else { break };
+        (now, arena) = (next.verdict, next.arena);
     }
     let gap_pages = pages.len() as u32;
-    let settled =
-        if now.is_pass() || harmless_place(pool, &verdict).is_none() { now } else { verdict_after(now, verdict) };
+    let settled = if now.is_pass() || pages.is_empty() { now } else { verdict_after(now, verdict.clone()) };
     Ok(Settled { verdict: settled, gap_pages })
 }
 
@@ -109,8 +113,8 @@ pub fn blame(
     let mut first_bad: Option<Verdict> = None;
     let (mut bad, mut runs) = (0, 0);
     while runs < confirm || (bad > 0 && bad < runs && runs < MOST_RUNS) {
-        let alone = pool.probe(case, seed, true)?.verdict;
-        let settled = settle_gap(pool, case, seed, alone, rule)?;
+        let alone = pool.probe(case, seed, true)?;
+        let settled = settle_gap(pool, case, seed, &alone, rule)?;
         if settled.gap_pages > 0 && settled.verdict.is_pass() && first_bad.is_none() {
             return Ok(Blame::GapNote { pages: settled.gap_pages });
         }

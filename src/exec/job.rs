@@ -3,7 +3,7 @@
 use super::death;
 use super::pool::Pool;
 use super::probe::ProbeError;
-use super::protocol::{LayoutLine, WireCase};
+use super::protocol::{ArenaSpan, LayoutLine, WireCase};
 use super::verdict::Verdict;
 use super::worker::{Death, Heard, Worker, WorkerError};
 use crate::problem::{Case, Instance, Knobs};
@@ -18,7 +18,7 @@ pub struct Job {
     pub cases: Vec<(u64, Case)>,
     /// Seed of the operand contents.
     pub seed: u64,
-    /// Gap pages that are mapped besides, for every case.
+    /// Gap pages that are mapped besides, for every case: offsets from the start of the arena.
     pub also_map: Vec<u64>,
 }
 
@@ -34,6 +34,8 @@ impl Job {
 pub struct CaseResult {
     pub id: u64,
     pub verdict: Verdict,
+    /// Where the arena of the worker lay that ran it: addresses in the verdict are relative to that.
+    pub arena: ArenaSpan,
     pub kernel: Option<String>,
     pub resolved: Knobs,
     pub remapped: u32,
@@ -123,6 +125,7 @@ fn one_line(
         // It died between two jobs; nothing was in flight.
         return Ok(Some(Ended::Unclaimed("the worker had ended".to_owned())));
     }
+    let arena = seat.worker.hello.arena;
     let mut before = Instant::now();
     while let Some(&id) = left.first() {
         let heard = seat.worker.hear(id, patience, pool.interrupt()).map_err(|e| match e {
@@ -139,6 +142,7 @@ fn one_line(
                 results.push(CaseResult {
                     id,
                     verdict,
+                    arena,
                     kernel: answer.kernel,
                     resolved: answer.resolved,
                     remapped: answer.remapped,
@@ -152,7 +156,7 @@ fn one_line(
                 pool.count(&verdict, took, 0);
                 let history = std::mem::take(&mut seat.history);
                 let (kernel, resolved) = (None, Knobs::new());
-                results.push(CaseResult { id, verdict, kernel, resolved, remapped: 0, took, history });
+                results.push(CaseResult { id, verdict, arena, kernel, resolved, remapped: 0, took, history });
                 left.remove(0);
                 return Ok(Some(Ended::Culprit));
             }

@@ -36,7 +36,7 @@ pub fn sweep(pool: &Pool, case: &Case, seed: u64, rule: GapRule) -> Result<Optio
         let mut alone = case.clone();
         alone.knobs.insert(ONLY_RANK.to_owned(), Value::Int(i64::from(rank)));
         let result = pool.probe(&alone, seed, true)?;
-        let verdict = settle_gap(pool, &alone, seed, result.verdict, rule)?.verdict;
+        let verdict = settle_gap(pool, &alone, seed, &result, rule)?.verdict;
         if verdict.is_bad() {
             table.failing.push(rank);
         } else if verdict.is_pass() {

@@ -96,10 +96,10 @@ fn case(problem: &Problem, check: &Check) -> Result<Case, ProbeError> {
 fn prove(pool: &Pool, check: &Check) -> Result<(), ProbeError> {
     let case = case(pool.problem(), check)?;
     let instance = pool.problem().instance(case.clone()).map_err(|e| ProbeError::Setup(e.to_string()))?;
-    let layout =
-        Layout::plan(&pool.hello().arena, &[&instance]).map_err(|e| ProbeError::Setup(format!("self-test: {e}")))?;
+    let result = pool.probe(&case, 1, false)?;
+    let layout = Layout::plan(&result.arena, &[&instance]).map_err(|e| ProbeError::Setup(format!("self-test: {e}")))?;
     let wanted = expected(check.plant, &instance, &layout, 0).map_err(ProbeError::Setup)?;
-    let verdict = pool.probe(&case, 1, false)?.verdict;
+    let verdict = result.verdict;
     if wanted.agrees(&verdict) {
         return Ok(());
     }

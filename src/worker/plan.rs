@@ -61,9 +61,8 @@ impl Plan {
     ) -> Result<Plan, String> {
         let mut instances = Vec::with_capacity(line.cases.len());
         for case in &line.cases {
-            let stray = case.also_map.iter().find(|a| !(arena.base..arena.base + arena.len).contains(a));
-            if let Some(address) = stray {
-                return Err(format!("case {}: {address:#x} in also_map lies outside the arena", case.id));
+            if let Some(offset) = case.also_map.iter().find(|o| **o >= arena.len) {
+                return Err(format!("case {}: {offset:#x} in also_map lies outside the arena", case.id));
             }
             let id = case.id;
             instances.push(problem.instance(case.case(problem)?).map_err(|e| format!("case {id}: {e}"))?);
@@ -73,8 +72,8 @@ impl Plan {
         match Layout::plan(arena, &refs) {
             Ok(layout) => {
                 for (index, instance) in refs.iter().enumerate() {
-                    let also = &line.cases[index].also_map;
-                    let planned = plan.case(&layout, index, instance, target, &line.caps, also, arena, broken);
+                    let also: Vec<u64> = line.cases[index].also_map.iter().map(|o| arena.base + o).collect();
+                    let planned = plan.case(&layout, index, instance, target, &line.caps, &also, arena, broken);
                     plan.cases.push(planned);
                 }
                 plan.layout = Some(layout);
