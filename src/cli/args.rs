@@ -179,8 +179,9 @@ pub struct Exec {
     #[arg(long)]
     pub json: bool,
     /// Largest work of one case in multiply-adds or moved elements; above it a library skips, a model runs a sample
-    #[arg(long, value_name = "N", default_value_t = 1 << 28)]
-    pub max_work: u64,
+    /// [default: 268435456, in a hunt on a model 4194304]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_work: Option<u64>,
     /// Most memory mapped for one case, such as 512MiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     pub max_memory: u64,

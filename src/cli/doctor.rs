@@ -5,6 +5,7 @@ use super::exit::{ExitStatus, Failure};
 use super::session::{Request, Session};
 use crate::finding::Environment;
 use crate::report::event::Event;
+use crate::target::Caps;
 use bytesize::ByteSize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +19,7 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
         jobs: Some(1),
         out: PathBuf::new(),
         json: false,
-        max_work: 1 << 28,
+        max_work: None,
         max_memory: 1 << 30,
         case_timeout,
         start_timeout: Duration::from_secs(60),
@@ -35,6 +36,7 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
         profile: Profile::Strided,
         exec: &exec,
         time: None,
+        model_work: Caps::default().work,
     })?;
     let hello = session.pool.hello();
     let e = Environment::read("cpu", &hello.description);

@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 /// Cases of a hunt for which neither --time nor --cases is given.
 const DEFAULT_CASES: u64 = 10_000;
+/// Work of one case of a model in a hunt: about 10 ms. A larger case runs some of its work-groups, which is all that a
+/// model's offsets need; a library gets the cap of [`Caps`](crate::target::Caps).
+const MODEL_WORK: u64 = 1 << 22;
 
 /// Runs a hunt. `also` restricts the problem beside what the user pins.
 ///
@@ -34,6 +37,7 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         profile: Profile::Strided,
         exec: &hunt.exec,
         time: hunt.time,
+        model_work: MODEL_WORK,
     })?;
     let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.exec.out)]);
     warnings.extend(more);

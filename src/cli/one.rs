@@ -5,6 +5,7 @@ use super::exit::Failure;
 use super::session::{Request, Session};
 use crate::finding::{CaseInput, Facts, store};
 use crate::problem::{Case, Narrow, Placement, Value};
+use crate::target::Caps;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
         profile,
         exec: &args.exec,
         time,
+        model_work: Caps::default().work,
     })?;
     for (name, value) in &args.knob {
         input.knobs.insert(name.clone(), Value::from_word(value));

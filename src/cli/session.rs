@@ -39,6 +39,8 @@ pub struct Request<'a> {
     pub profile: Profile,
     pub exec: &'a Exec,
     pub time: Option<Duration>,
+    /// Default of --max-work where the target is a model.
+    pub model_work: u64,
 }
 
 impl Session {
@@ -58,7 +60,7 @@ impl Session {
 
         let settings = Settings {
             jobs: jobs(request.exec),
-            caps: Caps { work: request.exec.max_work, memory: request.exec.max_memory },
+            caps: Caps { work: request.exec.max_work.unwrap_or(Caps::default().work), memory: request.exec.max_memory },
             case_timeout: request.exec.case_timeout,
             until: request.time.map(|t| started + t),
         };
@@ -75,6 +77,9 @@ impl Session {
         };
         let mut pool = Pool::start(spec, Arc::clone(&problem), settings, interrupt.clone())
             .map_err(|e| Failure::from(ProbeError::Setup(e.to_string())))?;
+        if pool.hello().description.model && request.exec.max_work.is_none() {
+            pool.set_work(request.model_work);
+        }
         let limits = pool.hello().description.limits.clone();
         let mut narrowed = restricted(&problem, &limits, &pins).map_err(Failure::usage)?;
         if request.profile == Profile::Packed {

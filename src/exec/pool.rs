@@ -95,9 +95,9 @@ impl Pool {
         &self.settings
     }
 
-    /// Changes when the run ends.
-    pub fn set_until(&mut self, until: Option<Instant>) {
-        self.settings.until = until;
+    /// Changes the cap on the work of one case.
+    pub fn set_work(&mut self, work: u64) {
+        self.settings.caps.work = work;
     }
 
     pub fn interrupt(&self) -> &Interrupt {

@@ -5,11 +5,11 @@ use crate::problem::contents::mix;
 use crate::target::Caps;
 
 const PAGE: i128 = 4096;
-/// Separate pieces of memory that one case may need: half of what Linux allows a process (65,530 mappings, and a piece
-/// between two guards counts twice).
-const MOST_PIECES: i128 = 1 << 14;
+/// Separate pieces of memory that one case may need: mapping them takes a tenth of a second, and stays far below what
+/// Linux allows a process (65,530 mappings, and a piece between two guards counts twice).
+const MOST_PIECES: i128 = 1 << 13;
 /// Groups beyond the extreme ones may add this many pieces; mapping one costs about 10 us.
-const CHEAP_PIECES: i128 = 1 << 11;
+const CHEAP_PIECES: i128 = 1 << 9;
 /// Work-groups drawn by the hash of the shape.
 const DRAWN: u64 = 16;
 
