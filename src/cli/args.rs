@@ -84,9 +84,9 @@ pub struct Hunt {
     /// Operand placement, instead of a mixture: end, start, end+PAD, end/ALIGN (bytes)
     #[arg(long, value_name = "PLACE")]
     pub placement: Option<Placement>,
-    /// Seed cases, one file each
-    #[arg(long, value_name = "DIR", default_value = "corpus")]
-    pub corpus: PathBuf,
+    /// Seed cases, one file each [default: those that come with the program]
+    #[arg(long, value_name = "DIR")]
+    pub corpus: Option<PathBuf>,
     /// Known findings are read from here and from --out
     #[arg(long, value_name = "DIR", default_value = "regressions")]
     pub regressions: PathBuf,

@@ -8,7 +8,6 @@ use crate::exec::worker::WorkerSpec;
 use crate::exec::{ProbeError, selftest};
 use crate::problem::{Builtin, Narrow, Problem, Value};
 use crate::report::event::Event;
-use crate::search::packed;
 use crate::target::{Caps, TargetSpec, sim};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,7 +78,7 @@ impl Session {
         let limits = pool.hello().description.limits.clone();
         let mut narrowed = restricted(&problem, &limits, &pins).map_err(Failure::usage)?;
         if request.profile == Profile::Packed {
-            narrowed = packed::packed_problem(&narrowed).map_err(Failure::usage)?;
+            narrowed = narrowed.narrowed(&narrowed.packed()).map_err(Failure::usage)?;
         }
         pool.narrow(Arc::new(narrowed));
         Ok(Session { pool, builtin, target, pins, interrupt, started })
@@ -138,7 +137,10 @@ fn pins(pins: &Pins, also: &[Narrow]) -> Vec<Narrow> {
 pub fn pick_target(problem: &str, word: &str, library: &Library) -> Result<TargetSpec, Failure> {
     let word = match (word, &library.lib) {
         ("auto", Some(_)) => "cblas".to_owned(),
-        ("auto", None) => format!("sim:{}", sim::default_model(problem)),
+        ("auto", None) => {
+            return sim::default_spec(problem)
+                .ok_or_else(|| Failure::usage(format!("no target has the problem {problem}")));
+        }
         (word, _) => word.to_owned(),
     };
     let spec: TargetSpec = word.parse().map_err(Failure::usage)?;

@@ -1,6 +1,6 @@
 //! Who is to blame for a bad verdict: the case alone, what ran before it, or a gap read that does no harm.
 
-use super::job::{self, CaseResult, Job};
+use super::job::{CaseResult, Job};
 use super::pool::Pool;
 use super::probe::ProbeError;
 use super::protocol::LayoutLine;
@@ -84,7 +84,8 @@ pub enum Blame {
     /// The case reads between rows, and its result is right: a note.
     GapNote { pages: u32 },
     /// Passes alone, fails after what the worker ran before it.
-    History { verdict: Verdict, lines: Vec<Arc<LayoutLine>> },
+    /// `before` are the cases to run first, each with its own pages.
+    History { verdict: Verdict, before: Vec<Case> },
     /// Could not be made to fail again, alone or with its history, in `runs` runs.
     Unreproduced { runs: u32 },
 }
@@ -127,8 +128,8 @@ pub fn blame(
     if let Some(verdict) = first_bad {
         return Ok(Blame::Alone { verdict, bad, runs });
     }
-    if let Some(verdict) = replay(pool, case, seed, batch)? {
-        return Ok(Blame::History { verdict, lines: batch.history.clone() });
+    if let Some((verdict, before)) = replay(pool, case, seed, batch)? {
+        return Ok(Blame::History { verdict, before });
     }
     for _ in runs..MOST_RUNS {
         runs += 1;
@@ -140,19 +141,22 @@ pub fn blame(
     Ok(Blame::Unreproduced { runs })
 }
 
-/// Runs what the worker had run before, then the case; its verdict where it is bad again.
-fn replay(pool: &Pool, case: &Case, seed: u64, batch: &CaseResult) -> Result<Option<Verdict>, ProbeError> {
-    if batch.history.is_empty() {
-        return Ok(None);
-    }
-    let mut seat = pool.take()?;
-    for line in &batch.history {
-        if !job::replay_line(pool, &mut seat, line)? {
-            // It fails earlier than it did: whatever that is, it is not this history.
-            return Ok(None);
+/// Runs what the worker had run before, then the case, each with its own pages; tries the last line, the last two, four, ...
+/// The verdict and the cases run before, where the case is bad again.
+fn replay(pool: &Pool, case: &Case, seed: u64, batch: &CaseResult) -> Result<Option<(Verdict, Vec<Case>)>, ProbeError> {
+    let mut length = 1;
+    while length / 2 < batch.history.len() {
+        let lines = &batch.history[batch.history.len().saturating_sub(length)..];
+        let before = cases_of(pool, lines);
+        if let Some(verdict) = pool.run_after(&before, case, seed)?.filter(Verdict::is_bad) {
+            return Ok(Some((verdict, before)));
         }
+        length *= 2;
     }
-    let mut seat = Some(seat);
-    let results = job::run(pool, &mut seat, &Job::single(batch.id, case, seed))?;
-    Ok(results.into_iter().map(|r| r.verdict).find(Verdict::is_bad))
+    Ok(None)
+}
+
+fn cases_of(pool: &Pool, lines: &[Arc<LayoutLine>]) -> Vec<Case> {
+    let run = lines.iter().flat_map(|l| l.cases.iter().filter(|w| l.run.contains(&w.id)));
+    run.filter_map(|w| w.case(pool.problem()).ok()).collect()
 }

@@ -105,25 +105,6 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
     Ok(results)
 }
 
-/// Runs a line again for its effect on the worker; false where the worker did not survive it.
-///
-/// # Errors
-/// Where the run was interrupted.
-pub fn replay_line(pool: &Pool, seat: &mut Seat, line: &LayoutLine) -> Result<bool, ProbeError> {
-    let patience = pool.settings().case_timeout;
-    if seat.worker.send(line, patience).is_err() {
-        return Ok(false);
-    }
-    for id in &line.run {
-        match seat.worker.hear(*id, patience, pool.interrupt()) {
-            Ok(Heard::Answer(_)) => {}
-            Ok(Heard::Died { .. }) | Err(WorkerError::Setup(_)) => return Ok(false),
-            Err(WorkerError::Interrupted) => return Err(ProbeError::Interrupted),
-        }
-    }
-    Ok(true)
-}
-
 enum Ended {
     Culprit,
     Unclaimed(String),

@@ -15,6 +15,7 @@ pub mod probe;
 pub mod prober;
 pub mod protocol;
 pub mod ranks;
+pub mod selftest;
 pub mod signature;
 pub mod spawn;
 mod tail;

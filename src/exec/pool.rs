@@ -222,6 +222,23 @@ impl Pool {
         Ok(outcome)
     }
 
+    /// Runs cases one after another in one fresh process, then `case`: its verdict, or `None` where one of the others ended
+    /// the process first.
+    ///
+    /// # Errors
+    /// As [`job::run`].
+    pub fn run_after(&self, before: &[Case], case: &Case, seed: u64) -> Result<Option<Verdict>, ProbeError> {
+        let mut seat = Some(self.take()?);
+        for (i, earlier) in before.iter().enumerate() {
+            job::run(self, &mut seat, &Job::single(i as u64, earlier, seed))?;
+            if seat.is_none() {
+                return Ok(None);
+            }
+        }
+        let results = job::run(self, &mut seat, &Job::single(before.len() as u64, case, seed))?;
+        Ok(results.into_iter().next().map(|r| r.verdict))
+    }
+
     /// The knobs that a case has.
     ///
     /// # Errors

@@ -71,7 +71,7 @@ pub struct Summary {
     pub processes: u64,
     /// Page ranges mapped or unmapped, over all cases.
     pub remapped: u64,
-    pub coverage: crate::search::coverage::Coverage,
+    pub coverage: crate::search::Coverage,
     /// Cases with harmless reads between rows.
     pub gap_notes: u64,
     /// Bad cases counted for findings that were known.

@@ -156,17 +156,14 @@ pub fn finding(f: &FindingSummary, path: &Path) -> String {
 fn end(s: &Summary, quiet: bool) -> String {
     let t = &s.tally;
     let rate = if s.seconds > 0.0 { t.all() as f64 / s.seconds } else { 0.0 };
-    let mut out =
-        format!("{} cases in {:.1} s ({rate:.0}/s): {}; {}", t.all(), s.seconds, counts(t), s.ended);
+    let mut out = format!("{} cases in {:.1} s ({rate:.0}/s): {}; {}", t.all(), s.seconds, counts(t), s.ended);
     if t.sampled > 0 {
         let _ = write!(out, "\n{} of the passes ran only a part of their work-groups", t.sampled);
     }
     if !quiet && t.ran() > 0 {
         let per_case = s.remapped as f64 / t.all().max(1) as f64;
         let _ = write!(out, "\n{} worker processes, {per_case:.2} page ranges remapped per case", s.processes);
-        for line in s.coverage.lines() {
-            let _ = write!(out, "\n{line}");
-        }
+        let _ = write!(out, "\n{}", s.coverage);
     }
     for (name, count) in &s.known {
         let _ = write!(out, "\nknown: {name}, {count} more cases");
@@ -175,7 +172,8 @@ fn end(s: &Summary, quiet: bool) -> String {
         let _ = write!(out, "\n{} further bad cases were not looked into; they are in the journal", s.not_shrunk);
     }
     if s.unreproduced > 0 {
-        let _ = write!(out, "\n{} bad verdicts could not be made to happen again; they are in the journal", s.unreproduced);
+        let _ =
+            write!(out, "\n{} bad verdicts could not be made to happen again; they are in the journal", s.unreproduced);
     }
     if s.gap_notes > 0 {
         let _ = write!(out, "\n{} cases read between rows without harm", s.gap_notes);

@@ -1,1 +1,217 @@
-//! shrink
+//! Shrinking: from a case that fails to the smallest one that still fails for the same reason, and what certifies it.
+//!
+//! The moves know problems, hypotheses and probes, never an operation. A candidate is valid by construction, smaller in
+//! one total order ([`order`]), and a smaller version of the finding only if it fails with the same signature
+//! ([`anchor`]). A result is 1-minimal under the moves, and every parameter of it that matters has a pair of cases around
+//! its line, both re-run in fresh processes ([`witness`]).
+//!
+//! A [`Prober`] runs a case under one seed of the operands' values; who wants passing witnesses repeated under other
+//! seeds does that inside [`Prober::probe`] for [`Freshness::Fresh`].
+
+mod anchor;
+mod beliefs;
+mod engine;
+mod integer;
+mod line;
+mod moves;
+pub mod observe;
+pub mod order;
+pub mod rate;
+mod result;
+#[cfg(test)]
+mod tests;
+mod witness;
+
+pub use observe::Counts;
+pub use order::Key;
+pub use rate::Rate;
+pub use result::{
+    Choice, ChoiceEffect, Direction, Island, LadderStep, NotShrunk, Probes, ShrinkEvent, Shrunk, Side, Slip, Witness,
+    WitnessStatus,
+};
+
+use crate::exec::{Freshness, ProbeError, Prober, Signature};
+use crate::problem::{Case, Problem};
+use anchor::Anchor;
+use engine::{Engine, Start};
+use observe::Observations;
+use std::time::{Duration, Instant};
+
+/// Descents at most: each further one starts from a smaller case or with stricter repeats.
+const ROUNDS: u32 = 20;
+
+/// How integers are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// Where hypotheses expect the line, then biased bisection; with all moves.
+    HintFirst,
+    /// Bisection by halves and one parameter at a time: the baseline of the benches.
+    PlainBisection,
+}
+
+/// Settings of a shrink.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub seed: u64,
+    pub strategy: Strategy,
+    /// Runs in fresh processes of every case that is filed.
+    pub confirm: u32,
+    /// Runs of the start case, where the first ones disagree.
+    pub start_runs: u32,
+    /// Runs of the minimal case at most, for its rate.
+    pub rate_runs: u32,
+    /// Width of the rate's 95% interval to reach.
+    pub rate_width: f64,
+    /// Passes after which a case is given up as undecided, where its failure is so rare that even that proves nothing.
+    pub max_repeats: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            seed: 0,
+            strategy: Strategy::HintFirst,
+            confirm: 3,
+            start_runs: 20,
+            rate_runs: 60,
+            rate_width: 0.25,
+            max_repeats: 200,
+        }
+    }
+}
+
+/// Shrinks a failing case of a problem whose pins and limits are in its domains.
+///
+/// `wanted` is the signature under which the case was found; without it, the first one that says where is followed.
+///
+/// # Errors
+/// Where the start is no case, does not fail, or fails in another way. Once it failed, whatever stops the probes ends the
+/// shrink with what was found by then, and [`Shrunk::stopped`] says why.
+pub fn shrink(
+    problem: &Problem,
+    start: &Case,
+    wanted: Option<&Signature>,
+    prober: &mut dyn Prober,
+    options: &Options,
+    on_event: &mut dyn FnMut(ShrinkEvent<'_>),
+) -> Result<Shrunk, NotShrunk> {
+    let began = Instant::now();
+    problem.check(&start.params)?;
+    on_event(ShrinkEvent::Phase("confirm the start"));
+    let (start, stopped) = confirm_start(start, wanted, prober, options, on_event)?;
+    let mut engine = Engine::new(problem, start, prober, options, on_event);
+    let mut found = witness::Found::default();
+    let stopped = stopped.or_else(|| run(&mut engine, &mut found).err());
+    Ok(collect(engine, found, stopped, began.elapsed()))
+}
+
+/// Runs the start in fresh processes, `confirm` times and more where the runs disagree, and settles which failure is
+/// followed and how many passes a case needs.
+fn confirm_start(
+    case: &Case,
+    wanted: Option<&Signature>,
+    prober: &mut dyn Prober,
+    options: &Options,
+    on_event: &mut dyn FnMut(ShrinkEvent<'_>),
+) -> Result<(Start, Option<ProbeError>), NotShrunk> {
+    let (mut observations, mut probes, mut stopped) = (Observations::default(), Probes::default(), None);
+    for run in 0..options.start_runs.max(options.confirm) {
+        let tally = observations.of(&case.params, Freshness::Fresh);
+        if run >= options.confirm && tally.passes + tally.not_run == 0 {
+            break;
+        }
+        match prober.probe(case, Freshness::Fresh) {
+            Err(error) => {
+                stopped = Some(error);
+                break;
+            }
+            Ok(observation) => {
+                observations.add(&case.params, Freshness::Fresh, &observation.verdict);
+                probes.count(&observation.verdict);
+                on_event(ShrinkEvent::Probed { case, freshness: Freshness::Fresh, observation: &observation });
+            }
+        }
+    }
+    let tally = observations.of(&case.params, Freshness::Fresh);
+    let fits = |s: &Signature| wanted.is_none_or(|w| w.matches(s));
+    let best = tally.bad.iter().filter(|b| fits(&b.signature)).max_by_key(|b| (b.signature.is_located(), b.runs));
+    let Some(best) = best else {
+        return Err(match (stopped, tally.bad.first()) {
+            (_, Some(other)) => NotShrunk::AnotherSignature(other.signature.clone()),
+            (Some(error), None) => error.into(),
+            (None, None) => NotShrunk::DoesNotFail(tally.passes + tally.not_run),
+        });
+    };
+    let mut anchor = Anchor::new(wanted.unwrap_or(&best.signature).clone(), case.params.clone());
+    anchor.follow(&case.params, &best.signature);
+    let start = Start {
+        case: case.clone(),
+        signature: anchor.signature,
+        verdict: best.verdict.clone(),
+        repeats: Rate::of(tally.failures(), tally.failures() + tally.passes).repeats(),
+        observations,
+        probes,
+    };
+    Ok((start, stopped))
+}
+
+/// Descends and certifies until both agree: a witness that fails is a smaller case, and a minimal case that turns out to
+/// be flaky needs the descent again with passes repeated.
+fn run(e: &mut Engine, found: &mut witness::Found) -> Result<(), ProbeError> {
+    for _ in 0..ROUNDS {
+        e.phase("shrink");
+        descend(e)?;
+        e.phase("confirm");
+        if witness::confirm_minimal(e)? == witness::Confirmed::Again {
+            continue;
+        }
+        e.phase("witnesses");
+        if witness::certify(e, found)? == witness::Confirmed::Done {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the moves until none of them finds anything.
+fn descend(e: &mut Engine) -> Result<(), ProbeError> {
+    let (moves, last) = (moves::all(e.options.strategy), moves::last(e.options.strategy));
+    loop {
+        let mut moved = false;
+        for m in &moves {
+            moved |= m.run(e)?;
+        }
+        if moved {
+            continue;
+        }
+        for m in &last {
+            moved |= m.run(e)?;
+        }
+        if !moved {
+            return Ok(());
+        }
+    }
+}
+
+fn collect(e: Engine, found: witness::Found, stopped: Option<ProbeError>, took: Duration) -> Shrunk {
+    let fresh = e.observations.of(&e.current, Freshness::Fresh);
+    let verdict = e.same(&e.current, &fresh).map_or(&e.verdict, |b| &b.verdict).clone();
+    let confirmed = e.fresh_counts(&e.current);
+    Shrunk {
+        minimal: e.case(&e.current),
+        verdict,
+        signature: e.anchor.signature.clone(),
+        witnesses: found.witnesses,
+        choices: found.choices,
+        irrelevant: found.irrelevant,
+        far: found.far,
+        islands: found.islands,
+        slips: e.slips(),
+        confirmed,
+        rate: Rate::of(confirmed.bad, confirmed.bad + confirmed.passes),
+        probes: e.probes,
+        ladder: e.ladder,
+        took,
+        stopped,
+    }
+}

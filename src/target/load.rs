@@ -1,7 +1,7 @@
 //! From the name of a target to the target.
 
 use super::cblas::{self, IntWidth};
-use super::{Target, TargetSpec, selftest};
+use super::{Target, TargetSpec, selftest, sim};
 use crate::problem::Problem;
 
 /// Loads the target that a spec names. `int_width` (32 or 64) settles the width of a library's integers where the
@@ -20,6 +20,7 @@ pub fn load(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Res
         "cblas" => Ok(Box::new(cblas::Adapter::load(spec, problem, int_width)?)),
         _ if int_width.is_some() => Err(format!("'{spec}' has no integer width to name; leave out --int-width")),
         "selftest" => Ok(Box::new(selftest::SelfTest::load(spec, problem)?)),
+        "sim" => sim::load(spec, problem),
         other => Err(format!("there is no target family '{other}'; see `shrinkfault targets` for the names")),
     }
 }

@@ -3,6 +3,7 @@
 pub mod cblas;
 pub mod load;
 pub mod selftest;
+pub mod sim;
 pub mod spec;
 
 pub use spec::TargetSpec;

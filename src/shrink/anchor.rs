@@ -1,0 +1,110 @@
+//! Which failures are the one that is being shrunk.
+
+use crate::exec::{Family, Signature};
+use crate::problem::Assignment;
+
+/// The signature that is followed, and the last case known to fail in exactly that way.
+///
+/// Parts that the first failure did not know are filled in by the first accepted case that knows them, and from then on
+/// hold for every later one; so what the final case says is compared with the first that could say it. A failure
+/// without a place (wrong, unwritten) tells less than a fault and could be another one: next to a known place it is the
+/// same failure only on a one-parameter line with a case that has the place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Anchor {
+    pub signature: Signature,
+    /// The last accepted case whose failure said where, or the start.
+    home: Assignment,
+}
+
+impl Anchor {
+    pub fn new(signature: Signature, start: Assignment) -> Anchor {
+        Anchor { signature, home: start }
+    }
+
+    /// Whether a failure of `case` is a failure of the same kind.
+    pub fn holds(&self, case: &Assignment, signature: &Signature) -> bool {
+        if !signature.matches(&self.signature) {
+            return false;
+        }
+        if signature.family != Family::Memory || signature.is_located() == self.signature.is_located() {
+            return true;
+        }
+        let differ = case.0.iter().zip(&self.home.0).filter(|(a, b)| a != b).count();
+        differ <= 1
+    }
+
+    /// Takes note of an accepted case.
+    pub fn follow(&mut self, case: &Assignment, signature: &Signature) {
+        if self.signature.is_located() && !signature.is_located() {
+            return;
+        }
+        self.home = case.clone();
+        let mine = &mut self.signature;
+        mine.operand = mine.operand.take().or_else(|| signature.operand.clone());
+        mine.access = mine.access.or(signature.access);
+        mine.place = mine.place.or(signature.place);
+    }
+
+    /// The search returns to an accepted case; its line is the one that failures without a place have to lie on.
+    pub fn return_to(&mut self, case: &Assignment) {
+        self.home = case.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Access;
+    use crate::exec::Place;
+
+    fn fault(operand: &str) -> Signature {
+        Signature {
+            operand: Some(operand.into()),
+            access: Some(Access::Read),
+            place: Some(Place::Far),
+            family: Family::Memory,
+        }
+    }
+
+    fn wrong() -> Signature {
+        Signature { operand: None, access: None, place: None, family: Family::Memory }
+    }
+
+    fn case(values: &[i64]) -> Assignment {
+        Assignment(values.to_vec())
+    }
+
+    #[test]
+    fn a_wrong_result_joins_a_fault_only_on_a_one_parameter_line() {
+        let anchor = Anchor::new(fault("B"), case(&[4, 4, 9]));
+        assert!(anchor.holds(&case(&[4, 4, 8]), &wrong()));
+        assert!(!anchor.holds(&case(&[4, 3, 8]), &wrong()));
+        assert!(anchor.holds(&case(&[1, 1, 8]), &fault("B")));
+        assert!(!anchor.holds(&case(&[4, 4, 8]), &fault("C")));
+    }
+
+    #[test]
+    fn steps_between_wrong_results_do_not_lead_away_from_the_last_fault() {
+        let mut anchor = Anchor::new(fault("B"), case(&[4, 4]));
+        anchor.follow(&case(&[4, 2]), &wrong());
+        assert!(!anchor.holds(&case(&[2, 2]), &wrong()), "two parameters away from the last case with a place");
+        anchor.follow(&case(&[4, 1]), &fault("B"));
+        assert!(anchor.holds(&case(&[2, 1]), &wrong()));
+    }
+
+    #[test]
+    fn what_the_first_failure_did_not_know_is_filled_in_once() {
+        let mut anchor = Anchor::new(wrong(), case(&[4, 4]));
+        assert!(anchor.holds(&case(&[1, 1]), &wrong()));
+        assert!(!anchor.holds(&case(&[1, 1]), &fault("A")), "a place counts only on a one-parameter line");
+        anchor.follow(&case(&[4, 2]), &fault("A"));
+        assert!(!anchor.holds(&case(&[4, 1]), &fault("B")));
+        assert!(anchor.holds(&case(&[1, 1]), &fault("A")));
+    }
+
+    #[test]
+    fn another_family_is_another_failure() {
+        let hang = Signature { family: Family::Hang, ..wrong() };
+        assert!(!Anchor::new(wrong(), case(&[1])).holds(&case(&[1]), &hang));
+    }
+}
