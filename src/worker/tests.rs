@@ -175,7 +175,7 @@ proptest! {
             unsafe { *byte ^= 1 };
             None
         })), None);
-        let answers = run(&mut session, &line("gemm", &[c.clone()]));
+        let answers = run(&mut session, &line("gemm", std::slice::from_ref(&c)));
         let wrong = answers[0].wrong.clone().unwrap();
         let hit = wrong.hit.clone().unwrap();
         prop_assert_eq!((wrong.kind, wrong.count, wrong.operand.as_str()), (WrongKind::Stray, 1, "A"));
@@ -524,6 +524,9 @@ fn a_session_runs_thousands_of_cases_a_second() {
     let library = std::env::var("SHRINKFAULT_TEST_LIB").unwrap_or("/usr/lib/x86_64-linux-gnu/libgslcblas.so.0".into());
     let spec = format!("cblas@{library}").parse().unwrap();
     let mut session = session("gemm", load::load(&spec, &problem, None).unwrap(), None);
+    let begin = processor_us();
+    let title = session.target().describe().title;
+    println!("{title}: described in {:.1} us", processor_us() - begin);
     for (text, place) in [("m=40 n=40 k=40", "end"), ("m=40 n=40 k=40", "start"), ("m=5 n=4 k=3 ldb=1048576", "end")] {
         let cases = vec![case("gemm", text, place, None); 64];
         let line = line("gemm", &cases);
@@ -533,5 +536,78 @@ fn a_session_runs_thousands_of_cases_a_second() {
             assert!(run(&mut session, &line).iter().all(|a| a.verdict == "pass"));
         }
         println!("{text} {place}: {:.1} us a case", (processor_us() - begin) / 1280.0);
+    }
+}
+
+#[test]
+fn clean_models_pass_whole_and_in_part() {
+    for model in crate::target::sim::models("gemm").iter().chain(crate::target::sim::models("allgather")) {
+        if !model.clean {
+            continue;
+        }
+        let builtin = Builtin::find(model.problem).unwrap();
+        let spec = format!("sim:{}", model.name).parse().unwrap();
+        let mut session = session(builtin.name, load::load(&spec, &builtin.problem(), None).unwrap(), None);
+        let texts: &[&str] = match builtin.name {
+            "gemm" => &[
+                "m=40 n=30 k=20 beta=-1",
+                "m=33 n=5 k=3 out=D ldd=5000 batch=2 dtype=bf16",
+                "m=70000 n=40000 k=4",
+                "m=3 n=5 k=4 ldb=2147483648 ldc=4294967297 transB=T",
+            ],
+            _ => &[
+                "ranks=3 M=5 N=7 strideOut=9",
+                "ranks=3 M=5 N=7 inplace=true dtype=bf16",
+                "ranks=8 M=32769 N=8192 dtype=bf16",
+                "ranks=8 M=32769 N=8192 dtype=bf16 inplace=true",
+            ],
+        };
+        for text in texts {
+            for place in ["end", "start+64/256"] {
+                let begin = Instant::now();
+                let cases = [case(builtin.name, text, place, None)];
+                let verdict = verdicts(&mut session, builtin.name, &cases).remove(0);
+                println!("{} {text} {place}: {verdict:?} in {:?}", model.name, begin.elapsed());
+                assert!(verdict.is_witness_pass(), "{} {text} {place}: {verdict:?}", model.name);
+            }
+        }
+    }
+}
+
+/// ATLAS and GSL of Debian; where one is not installed, its row is left out and said so.
+#[test]
+fn known_faults_of_real_libraries_kill_the_worker_in_the_named_operand() {
+    if is_alone() {
+        be_a_worker(&std::env::var("TEST_TARGET").unwrap());
+    }
+    let name = "known_faults_of_real_libraries_kill_the_worker_in_the_named_operand";
+    for (library, shape, stride, last_good, operand) in [
+        ("libcblas.so.3", "m=1 n=5 k=1 dtype=f64", "ldb", (1i64 << 29) - 1, "B"),
+        ("libgslcblas.so.0", "m=1 n=3 k=1", "ldc", (1 << 30) - 1, "C"),
+    ] {
+        let path = format!("/usr/lib/{}-linux-gnu/{library}", std::env::consts::ARCH);
+        if !std::path::Path::new(&path).exists() {
+            eprintln!("{path} is not installed: not run");
+            continue;
+        }
+        let mut worker = Worker::start(name, &[("TEST_TARGET", &format!("cblas@{path}"))]);
+        let hello: Hello = serde_json::from_str(&worker.line()).unwrap();
+        println!("{}", hello.description.title);
+        let of = |ld: i64| case("gemm", &format!("{shape} {stride}={ld}"), "end", None);
+        let line = line("gemm", &[of(last_good), of(last_good + 1)]);
+        worker.send(&serde_json::to_string(&line).unwrap());
+        let answer: Answer = serde_json::from_str(&worker.line()).unwrap();
+        assert_eq!((answer.id, answer.verdict.as_str()), (100, "pass"), "{answer:?}");
+        assert_eq!(worker.read(), ReadOutcome::Closed);
+        assert_eq!(worker.intent.in_flight(), Some(101));
+        // SAFETY: the area holds a record, which the worker left, and stays mapped.
+        let raw = unsafe { &*worker.intent.fault_area().cast::<FaultRecord>() }.read().unwrap();
+        let problem = Builtin::find("gemm").unwrap().problem();
+        let placed: Vec<Instance> =
+            line.cases.iter().map(|c| problem.instance(c.case(&problem).unwrap()).unwrap()).collect();
+        let layout = Layout::plan(&hello.arena, &placed.iter().collect::<Vec<_>>()).unwrap();
+        let hit = layout.locate(1, &placed[1], raw.address.unwrap()).unwrap();
+        println!("{hit:?} {:?}", raw.access);
+        assert_eq!((hit.operand.as_str(), hit.place), (operand, Place::Far));
     }
 }
