@@ -20,7 +20,8 @@ pub trait Contents: Send {
     }
 }
 
-fn run(index: &mut [i64], dim: usize, out: &mut [f64], value: impl Fn(&[i64]) -> f64) {
+/// Values of `out.len()` elements from `index` on along `dim`, one by one.
+pub fn run(index: &mut [i64], dim: usize, out: &mut [f64], value: impl Fn(&[i64]) -> f64) {
     // A single element needs no dimension to run along: an operand may have none.
     if let [one] = out {
         *one = value(index);

@@ -233,8 +233,10 @@ impl Target for SelfTest {
                 Err(_) => {}
             }
         }
-        while plant == Plant::Hang {
-            std::thread::sleep(Duration::from_secs(1));
+        if plant == Plant::Hang {
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
         }
         done
     }

@@ -68,72 +68,69 @@ impl Plan {
             instances.push(problem.instance(case.case(problem)?).map_err(|e| format!("case {id}: {e}"))?);
         }
         let refs: Vec<&Instance> = instances.iter().collect();
-        let mut plan = Plan { layout: None, cases: vec![], groups: vec![], instances: vec![] };
-        match Layout::plan(arena, &refs) {
+        let mut groups = Vec::new();
+        let (layout, cases) = match Layout::plan(arena, &refs) {
             Ok(layout) => {
-                for (index, instance) in refs.iter().enumerate() {
+                let ask = |(index, instance): (usize, &&Instance)| {
                     let also: Vec<u64> = line.cases[index].also_map.iter().map(|o| arena.base + o).collect();
-                    let planned = plan.case(&layout, index, instance, target, &line.caps, &also, arena, broken);
-                    plan.cases.push(planned);
-                }
-                plan.layout = Some(layout);
+                    match touched(&layout, index, instance, target, &line.caps, &also) {
+                        Ok((footprint, pages)) => {
+                            let group = join(&mut groups, weakened(pages, &layout, arena, broken), &line.caps);
+                            Planned::Run { footprint, group }
+                        }
+                        Err(planned) => planned,
+                    }
+                };
+                let cases = refs.iter().enumerate().map(ask).collect();
+                (Some(layout), cases)
             }
             Err(e) => {
                 let skipped = |_: &&Instance| Planned::Skipped { why: e.to_string(), state: refs.len() > 1 };
-                plan.cases = refs.iter().map(skipped).collect();
+                (None, refs.iter().map(skipped).collect())
             }
-        }
-        plan.instances = instances;
-        Ok(plan)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one line, taken apart once")]
-    fn case(
-        &mut self,
-        layout: &Layout,
-        index: usize,
-        instance: &Instance,
-        target: &dyn Target,
-        caps: &Caps,
-        also: &[u64],
-        arena: &ArenaSpan,
-        broken: Option<BrokenOracle>,
-    ) -> Planned {
-        let skipped = |why| Planned::Skipped { why, state: false };
-        if let Some(why) = Oracle::unsupported(instance) {
-            return skipped(why);
-        }
-        let footprint = match target.footprint(instance, caps) {
-            Footprint::Refused(why) => return Planned::Refused(why),
-            Footprint::Skipped(why) => return skipped(why),
-            footprint => footprint,
         };
-        match pages::of_case(layout, index, instance, boxes(&footprint), also, caps.memory) {
-            Err(why) => skipped(why),
-            Ok(touched) => {
-                let group = self.group(weakened(touched, layout, arena, broken), caps);
-                Planned::Run { footprint, group }
-            }
-        }
+        Ok(Plan { instances, layout, cases, groups })
     }
+}
 
-    /// The group that a case's pages join: the last one, or a new one where that is full.
-    fn group(&mut self, touched: PageSet, caps: &Caps) -> usize {
-        match self.groups.last_mut() {
-            None => self.groups.push(touched),
-            Some(last) => {
-                if !touched.minus(last).is_empty() {
-                    let union = last.union(&touched);
-                    if union.len() > MAX_RANGES || union.bytes() > caps.memory {
-                        self.groups.push(touched);
-                    } else {
-                        *last = union;
-                    }
+/// What a case touches, and its pages; what becomes of it where it is not to run.
+fn touched(
+    layout: &Layout,
+    index: usize,
+    instance: &Instance,
+    target: &dyn Target,
+    caps: &Caps,
+    also: &[u64],
+) -> Result<(Footprint, PageSet), Planned> {
+    let skipped = |why| Planned::Skipped { why, state: false };
+    if let Some(why) = Oracle::unsupported(instance) {
+        return Err(skipped(why));
+    }
+    let footprint = match target.footprint(instance, caps) {
+        Footprint::Refused(why) => return Err(Planned::Refused(why)),
+        Footprint::Skipped(why) => return Err(skipped(why)),
+        footprint => footprint,
+    };
+    let pages = pages::of_case(layout, index, instance, boxes(&footprint), also, caps.memory).map_err(skipped)?;
+    Ok((footprint, pages))
+}
+
+/// The group that a case's pages join: the last one, or a new one where that is full.
+fn join(groups: &mut Vec<PageSet>, touched: PageSet, caps: &Caps) -> usize {
+    match groups.last_mut() {
+        None => groups.push(touched),
+        Some(last) => {
+            if !touched.minus(last).is_empty() {
+                let union = last.union(&touched);
+                if union.len() > MAX_RANGES || union.bytes() > caps.memory {
+                    groups.push(touched);
+                } else {
+                    *last = union;
                 }
             }
         }
-        self.groups.len() - 1
     }
+    groups.len() - 1
 }
 
 /// What is mapped where an oracle is disabled to test the self-test.

@@ -106,7 +106,7 @@ impl Oracle {
                         continue;
                     }
                     let kind = if untouched { WrongKind::Unwritten } else { WrongKind::Value };
-                    found.first.get_or_insert_with(|| (kind, region.operand, region.copy, at));
+                    found.first.get_or_insert((kind, region.operand, region.copy, at));
                     found.wrong += 1;
                 }
             });

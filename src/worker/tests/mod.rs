@@ -1,23 +1,19 @@
 //! Whole cases through a session: clean ones pass, every planted damage is seen where it is.
 
+mod measure;
+mod process;
+
 use super::layout::Layout;
 use super::oracle::BrokenOracle;
 use super::session::{Listener, Session};
-use crate::device::cpu::{CpuArena, FaultRecord};
-use crate::exec::channel::{LineChannel, NoSide, ReadOutcome};
-use crate::exec::child::Exit;
-use crate::exec::intent::IntentPage;
-use crate::exec::protocol::{Answer, Hello, LayoutLine, SetupFailed, WireCase};
-use crate::exec::spawn::{Inherit, InheritFd, Spawner};
-use crate::exec::testing::{alone, is_alone};
-use crate::exec::verdict::{Fault, Place, Verdict, WrongKind};
-use crate::exec::worker::{CHANNEL_VARIABLE, INTENT_VARIABLE};
+use crate::device::cpu::CpuArena;
+use crate::exec::protocol::{Answer, LayoutLine, WireCase};
+use crate::exec::verdict::{Place, Verdict, WrongKind};
 use crate::problem::{Builtin, Case, Instance, Knobs, Placement, Value, allgather, gemm};
 use crate::target::selftest::{Expected, KNOB, Plant, expected};
 use crate::target::{Bases, Caps, Description, Footprint, Launched, Target, load, whole_or_skipped};
 use proptest::prelude::*;
-use std::os::fd::AsRawFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const TIB: u64 = 1 << 40;
 
@@ -175,7 +171,7 @@ proptest! {
             unsafe { *byte ^= 1 };
             None
         })), None);
-        let answers = run(&mut session, &line("gemm", &[c.clone()]));
+        let answers = run(&mut session, &line("gemm", std::slice::from_ref(&c)));
         let wrong = answers[0].wrong.clone().unwrap();
         let hit = wrong.hit.clone().unwrap();
         prop_assert_eq!((wrong.kind, wrong.count, wrong.operand.as_str()), (WrongKind::Stray, 1, "A"));
@@ -335,195 +331,37 @@ fn nonsense_ends_a_session_with_a_sentence() {
     }
 }
 
-/// A worker process: this test program with one test in it.
-struct Worker {
-    child: crate::exec::child::Child,
-    channel: LineChannel,
-    intent: IntentPage,
-}
-
-impl Worker {
-    fn start(test: &str, env: &[(&str, &str)]) -> Worker {
-        let intent = IntentPage::create().unwrap();
-        let (channel, theirs) = LineChannel::pair().unwrap();
-        let mut spec = alone(&format!("worker::tests::{test}"));
-        spec.env_set.extend(env.iter().map(|(k, v)| (k.into(), v.into())));
-        spec.inherit = vec![
-            Inherit { variable: CHANNEL_VARIABLE.into(), fd: InheritFd::Given(theirs) },
-            Inherit { variable: INTENT_VARIABLE.into(), fd: InheritFd::Lent(intent.as_raw_fd()) },
-        ];
-        Worker { child: Spawner::start().unwrap().spawn(spec).unwrap(), channel, intent }
-    }
-
-    fn read(&mut self) -> ReadOutcome {
-        self.channel.read_line(Some(Instant::now() + Duration::from_secs(30)), &mut NoSide).unwrap()
-    }
-
-    fn line(&mut self) -> String {
-        match self.read() {
-            ReadOutcome::Line(line) => line,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn send(&mut self, line: &str) {
-        self.channel.write_line(line, None, &mut NoSide).unwrap();
-    }
-}
-
-fn be_a_worker(target: &str) -> ! {
-    let options = super::WorkerOptions {
-        problem: "gemm".to_owned(),
-        target: target.parse().unwrap(),
-        int_width: None,
-        arena_bytes: CpuArena::WANTED_BYTES,
-    };
-    std::process::exit(super::main(options))
-}
-
 #[test]
-fn a_planted_fault_kills_the_worker_at_its_address() {
-    if is_alone() {
-        be_a_worker("selftest");
-    }
-    for (plant, text, place) in [
-        (Plant::Guard, "m=5 n=4 k=3", "end"),
-        (Plant::GuardBefore, "m=5 n=4 k=3", "start"),
-        (Plant::Gap, "m=5 n=4 k=3 ldb=262144", "end"),
-    ] {
-        let mut worker = Worker::start("a_planted_fault_kills_the_worker_at_its_address", &[]);
-        let hello: Hello = serde_json::from_str(&worker.line()).unwrap();
-        let clean = case("gemm", "m=5 n=4 k=3", place, None);
-        let bad = case("gemm", text, place, Some(plant));
-        let line = line("gemm", &[clean, bad]);
-        worker.send(&serde_json::to_string(&line).unwrap());
-        let answer: Answer = serde_json::from_str(&worker.line()).unwrap();
-        assert_eq!((answer.id, answer.verdict.as_str()), (100, "pass"));
-        assert_eq!(worker.read(), ReadOutcome::Closed);
-        assert_eq!(worker.child.wait(Duration::from_secs(20)), Some(Exit::Signal(libc::SIGSEGV)));
-        assert_eq!(worker.intent.in_flight(), Some(101));
-
-        // SAFETY: the area holds a record, which the worker left, and stays mapped.
-        let record = unsafe { &*worker.intent.fault_area().cast::<FaultRecord>() };
-        let raw = record.read().unwrap();
-        let problem = Builtin::find("gemm").unwrap().problem();
-        let instances: Vec<Instance> =
-            line.cases.iter().map(|c| problem.instance(c.case(&problem).unwrap()).unwrap()).collect();
-        let layout = Layout::plan(&hello.arena, &instances.iter().collect::<Vec<_>>()).unwrap();
-        let fault = Fault {
-            address: raw.address,
-            access: raw.access,
-            hit: layout.locate(1, &instances[1], raw.address.unwrap()),
-            ..Fault::default()
+fn clean_models_pass_whole_and_in_part() {
+    for model in crate::target::sim::models("gemm").iter().chain(crate::target::sim::models("allgather")) {
+        if !model.clean {
+            continue;
+        }
+        let builtin = Builtin::find(model.problem).unwrap();
+        let spec = format!("sim:{}", model.name).parse().unwrap();
+        let mut session = session(builtin.name, load::load(&spec, &builtin.problem(), None).unwrap(), None);
+        let texts: &[&str] = match builtin.name {
+            "gemm" => &[
+                "m=40 n=30 k=20 beta=-1",
+                "m=33 n=5 k=3 out=D ldd=5000 batch=2 dtype=bf16",
+                "m=70000 n=40000 k=4",
+                "m=3 n=5 k=4 ldb=2147483648 ldc=4294967297 transB=T",
+            ],
+            _ => &[
+                "ranks=3 M=5 N=7 strideOut=9",
+                "ranks=3 M=5 N=7 inplace=true dtype=bf16",
+                "ranks=8 M=32769 N=8192 dtype=bf16",
+                "ranks=8 M=32769 N=8192 dtype=bf16 inplace=true",
+            ],
         };
-        let expected = expected(plant, &instances[1], &layout, 1).unwrap();
-        assert!(expected.agrees(&Verdict::Fault(fault.clone())), "{plant:?}: {fault:?} is not {expected:?}");
-    }
-}
-
-#[test]
-fn a_worker_ends_with_its_input_and_over_nonsense() {
-    if is_alone() {
-        be_a_worker("selftest");
-    }
-    for (said, exit) in [(None, 0), (Some("{\"no\":1}"), 3), (Some("nonsense"), 3)] {
-        let mut worker = Worker::start("a_worker_ends_with_its_input_and_over_nonsense", &[]);
-        assert_eq!(serde_json::from_str::<Hello>(&worker.line()).unwrap().shrinkfault, 1);
-        let problem = Builtin::find("gemm").unwrap().problem();
-        let params = WireCase::new(0, 0, &problem, &case("gemm", "m=2", "end", None)).params;
-        let ask = crate::exec::protocol::AskKnobs { id: 5, ask: "knobs".to_owned(), params };
-        worker.send(&serde_json::to_string(&ask).unwrap());
-        assert!(worker.line().contains("guard-before"));
-        said.iter().for_each(|line| worker.send(line));
-        let Worker { mut child, channel, .. } = worker;
-        if said.is_none() {
-            drop(channel);
-        }
-        assert_eq!(child.wait(Duration::from_secs(20)), Some(Exit::Code(exit)), "{said:?}");
-    }
-}
-
-#[test]
-fn a_worker_that_cannot_start_says_why() {
-    if is_alone() {
-        be_a_worker(&std::env::var("TEST_TARGET").unwrap());
-    }
-    for (target, broken, word) in [("nccl", "guard", "nccl"), ("selftest", "deadline", "SHRINKFAULT_BREAK_ORACLE")] {
-        let env = [("TEST_TARGET", target), (super::oracle::BREAK_VARIABLE, broken)];
-        let mut worker = Worker::start("a_worker_that_cannot_start_says_why", &env);
-        let failed: SetupFailed = serde_json::from_str(&worker.line()).unwrap();
-        assert!(failed.setup_failed.contains(word), "{}", failed.setup_failed);
-        assert_eq!(worker.child.wait(Duration::from_secs(20)), Some(Exit::Code(3)));
-    }
-}
-
-#[test]
-#[ignore = "a measurement: cargo test --release --lib a_small_case -- --ignored --nocapture"]
-fn a_small_case_is_filled_and_compared_in_microseconds() {
-    use super::oracle::{Oracle, Placed};
-    use super::pages;
-    use crate::device::{Arena, PageRange};
-
-    for (text, rounds) in [("m=40 n=40 k=40", 5000), ("m=12 n=12 k=12 lda=1048576 ldb=1048576", 2000)] {
-        let builtin = Builtin::find("gemm").unwrap();
-        let instance = builtin.problem().instance(case("gemm", text, "end", None)).unwrap();
-        let mut arena = CpuArena::reserve(16 * TIB, TIB).unwrap();
-        let span =
-            crate::exec::protocol::ArenaSpan { base: arena.base(), len: arena.len(), page_bytes: arena.page_bytes() };
-        let layout = Layout::plan(&span, &[&instance]).unwrap();
-        let set = pages::of_case(&layout, 0, &instance, None, &[], 1 << 30).unwrap();
-        arena.map(&set.iter().collect::<Vec<PageRange>>()).unwrap();
-        let placed = Placed { layout: &layout, index: 0, instance: &instance, boxes: None, pages: &set };
-        let mut oracle = Oracle::new(None);
-        let mut spent = [Duration::ZERO; 3];
-        // SAFETY: the pages of the case are mapped, and nobody else uses them.
-        unsafe {
-            oracle.cover(&set);
-            for seed in 0..rounds {
+        for text in texts {
+            for place in ["end", "start+64/256"] {
                 let begin = Instant::now();
-                let contents = (builtin.contents)(&instance, seed);
-                spent[0] += begin.elapsed();
-                let begin = Instant::now();
-                oracle.fill(placed, &*contents);
-                spent[1] += begin.elapsed();
-                let base: *mut f32 = std::ptr::with_exposed_provenance_mut(layout.base(0, gemm::C, 0) as usize);
-                let view = instance.view(gemm::C).unwrap();
-                for (j, i) in (0..view.dims[1].extent).flat_map(|j| (0..view.dims[0].extent).map(move |i| (j, i))) {
-                    let offset = view.offset_of(0, &[i, j, 0]);
-                    *base.offset(offset as isize) = contents.expected(gemm::C, 0, &[i, j, 0]) as f32;
-                }
-                let begin = Instant::now();
-                let damage = oracle.check(placed, &*contents);
-                spent[2] += begin.elapsed();
-                assert_eq!(damage, None);
+                let cases = [case(builtin.name, text, place, None)];
+                let verdict = verdicts(&mut session, builtin.name, &cases).remove(0);
+                println!("{} {text} {place}: {verdict:?} in {:?}", model.name, begin.elapsed());
+                assert!(verdict.is_witness_pass(), "{} {text} {place}: {verdict:?}", model.name);
             }
         }
-        let each = spent.map(|s| s.as_secs_f64() * 1e6 / rounds as f64);
-        println!(
-            "{text}: {} ranges, values {:.1} us, fill {:.1} us, check {:.1} us",
-            set.len(),
-            each[0],
-            each[1],
-            each[2]
-        );
-    }
-}
-
-#[test]
-#[ignore = "a measurement: cargo test --release --lib a_session -- --ignored --nocapture"]
-fn a_session_runs_thousands_of_cases_a_second() {
-    let problem = Builtin::find("gemm").unwrap().problem();
-    let library = std::env::var("SHRINKFAULT_TEST_LIB").unwrap_or("/usr/lib/x86_64-linux-gnu/libgslcblas.so.0".into());
-    let spec = format!("cblas@{library}").parse().unwrap();
-    let mut session = session("gemm", load::load(&spec, &problem, None).unwrap(), None);
-    for (text, place) in [("m=40 n=40 k=40", "end"), ("m=40 n=40 k=40", "start"), ("m=5 n=4 k=3 ldb=1048576", "end")] {
-        let cases = vec![case("gemm", text, place, None); 64];
-        let line = line("gemm", &cases);
-        run(&mut session, &line);
-        let begin = Instant::now();
-        for _ in 0..20 {
-            assert!(run(&mut session, &line).iter().all(|a| a.verdict == "pass"));
-        }
-        println!("{text} {place}: {:.1} us a case", begin.elapsed().as_secs_f64() * 1e6 / 1280.0);
     }
 }
