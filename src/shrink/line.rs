@@ -87,6 +87,10 @@ impl<'p> Line<'p> {
         if self.problem.repair(&mut first, |i| !fixed(i) && follows(self.problem, i)) {
             return Some(first);
         }
+        // A stride that is lowered must not drag the sizes along.
+        if self.params.iter().any(|p| follows(self.problem, *p)) {
+            return None;
+        }
         self.problem.repair(&mut values, |i| !fixed(i)).then_some(values)
     }
 

@@ -71,6 +71,6 @@ mod tests {
         let one = key(&[]);
         let batched = key(&[("batch", "2"), ("strideA", "1000")]);
         assert_eq!((one.features, batched.features), (0, 1));
-        assert_eq!(one.bits, 6, "m n k lda ldb ldc and batch are 1, less the inactive");
+        assert_eq!(one.bits, 7, "m n k lda ldb ldc and batch are 1, the batch strides are inactive");
     }
 }

@@ -120,7 +120,7 @@ mod tests {
     fn gamma_is_the_factorial_and_its_half() {
         assert!(near(ln_gamma(5.0), 24f64.ln()));
         assert!(near(ln_gamma(0.5), std::f64::consts::PI.sqrt().ln()));
-        assert!(near(ln_gamma(30.5), 71.257_038_967_168));
+        assert!(near(ln_gamma(30.5), 72.953_471_184_169_4));
     }
 
     #[test]

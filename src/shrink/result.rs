@@ -124,7 +124,8 @@ pub struct Shrunk {
     /// One per active free integer that matters.
     pub witnesses: Vec<Witness>,
     pub choices: Vec<Choice>,
-    /// Integers whose every tried value fails in the same way: index, and values tried.
+    /// Integers at their least value whose every tried larger value fails in the same way, raised alone or all together:
+    /// index, and variants tried.
     pub irrelevant: Vec<(usize, u32)>,
     /// A case comfortably past the line, with the parameter that was raised.
     pub far: Option<(usize, Side)>,

@@ -3,7 +3,8 @@
 use super::oracle::{PASS, fault, wrong};
 use crate::device::Access;
 use crate::exec::{Place, Verdict, WrongKind};
-use crate::problem::{Case, Problem, contents::mix};
+use crate::problem::{Builtin, Case, contents::mix};
+use std::sync::LazyLock;
 
 /// A GEMM case by name.
 pub struct Call {
@@ -19,20 +20,31 @@ pub struct Call {
     separate: bool,
 }
 
+/// Where the parameters of the GEMM stand: narrowing moves none.
+static PLACES: LazyLock<[usize; 18]> = LazyLock::new(|| {
+    let problem = Builtin::find("gemm").unwrap().problem();
+    let names = "m n k batch transA transB lda ldb ldc ldd strideA strideB strideC strideD offA offB offC out";
+    let places: Vec<usize> = names.split(' ').map(|n| problem.param(n).unwrap()).collect();
+    places.try_into().unwrap()
+});
+
+/// Where the element type stands.
+static DTYPE: LazyLock<usize> = LazyLock::new(|| Builtin::find("gemm").unwrap().problem().param("dtype").unwrap());
+
 impl Call {
-    pub fn of(problem: &Problem, case: &Case) -> Call {
-        let get = |name: &str| i128::from(case.params[problem.param(name).unwrap()]);
+    pub fn of(case: &Case) -> Call {
+        let v = PLACES.map(|i| i128::from(case.params[i]));
         Call {
-            m: get("m"),
-            n: get("n"),
-            k: get("k"),
-            batch: get("batch"),
-            trans: [get("transA") == 1, get("transB") == 1],
-            ld: ["lda", "ldb", "ldc", "ldd"].map(get),
-            stride: ["strideA", "strideB", "strideC", "strideD"].map(get),
-            offset: [get("offA"), get("offB"), get("offC"), 0],
-            bytes: [4, 8, 2, 2][get("dtype") as usize],
-            separate: get("out") == 1,
+            m: v[0],
+            n: v[1],
+            k: v[2],
+            batch: v[3],
+            trans: [v[4] == 1, v[5] == 1],
+            ld: [v[6], v[7], v[8], v[9]],
+            stride: [v[10], v[11], v[12], v[13]],
+            offset: [v[14], v[15], v[16], 0],
+            separate: v[17] == 1,
+            bytes: [4, 8, 2, 2][case.params[*DTYPE] as usize],
         }
     }
 

@@ -42,7 +42,7 @@ pub fn ugly(problem: &Problem, rule: &Rule, seed: u64) -> Case {
             continue;
         }
         let case = case(values);
-        if rule.verdict(&Call::of(problem, &case)).is_bad() {
+        if rule.verdict(&Call::of(&case)).is_bad() {
             return case;
         }
     }
@@ -68,7 +68,7 @@ pub fn least(problem: &Problem, rule: &Rule, signature: &Signature) -> Option<Ke
             }
             let mut look = |values: &Assignment| {
                 let case = case(values.clone());
-                let bad = Signature::of(&rule.verdict(&Call::of(problem, &case))).is_some_and(|s| s == *signature);
+                let bad = Signature::of(&rule.verdict(&Call::of(&case))).is_some_and(|s| s == *signature);
                 if bad && problem.check(values).is_ok() {
                     let key = Key::of(problem, values);
                     if best.as_ref().is_none_or(|b| key < *b) {
