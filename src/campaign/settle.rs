@@ -76,7 +76,7 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
 /// The known finding that a case is counted for without running it again.
 fn known(c: &Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Option<String> {
     let found = c.known.matching(c.pool.problem(), &c.target, case, signature)?;
-    let sampled = found.by == By::PastLines && mix(c.options.seed, id) % SAMPLE == 0;
+    let sampled = found.by == By::PastLines && mix(c.options.seed, id).is_multiple_of(SAMPLE);
     (!sampled).then_some(found.name)
 }
 

@@ -213,6 +213,8 @@ pub struct WorkerArgs {
     pub arena: u64,
     #[arg(long)]
     pub int_width: Option<u32>,
+    #[arg(long)]
+    pub identify: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

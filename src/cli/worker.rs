@@ -10,5 +10,6 @@ pub fn main(args: WorkerArgs) -> i32 {
         target: args.target,
         int_width: args.int_width,
         arena_bytes: args.arena,
+        identify: args.identify,
     })
 }

@@ -135,7 +135,7 @@ pub fn blame(
     if let Some((verdict, before)) = replay(pool, case, seed, batch)? {
         return Ok(Blame::History { verdict, before });
     }
-    for _ in runs..MOST_RUNS {
+    while runs < MOST_RUNS {
         runs += 1;
         let alone = pool.probe(case, seed, true)?.verdict;
         if alone.is_bad() {

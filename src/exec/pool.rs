@@ -63,7 +63,7 @@ impl Pool {
         interrupt: Interrupt,
     ) -> Result<Pool, WorkerError> {
         let spawner = Spawner::start().map_err(|e| WorkerError::Setup(e.to_string()))?;
-        let first = Starting::start(&spawner, &spec)?.ready(&spec, &interrupt)?;
+        let first = Starting::start(&spawner, &spec, true)?.ready(&spec, &interrupt)?;
         let mut seats: Vec<Mutex<Option<Seat>>> = (0..settings.jobs.max(1)).map(|_| Mutex::new(None)).collect();
         let hello = first.hello.clone();
         seats[0] = Mutex::new(Some(Seat { worker: first, history: vec![] }));
@@ -139,7 +139,7 @@ impl Pool {
 
     fn launch(&self) -> Result<Starting, WorkerError> {
         self.counters.processes.fetch_add(1, Ordering::Relaxed);
-        Starting::start(&self.spawner, &self.spec)
+        Starting::start(&self.spawner, &self.spec, false)
     }
 
     /// Whether the run may go on.

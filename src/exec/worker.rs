@@ -97,11 +97,11 @@ pub enum Heard {
 }
 
 impl Starting {
-    /// Starts a worker without waiting for it.
+    /// Starts a worker without waiting for it. `identify`: its hello says which files the target consists of.
     ///
     /// # Errors
     /// Where no process, channel or page can be had.
-    pub fn start(spawner: &Spawner, spec: &WorkerSpec) -> Result<Starting, WorkerError> {
+    pub fn start(spawner: &Spawner, spec: &WorkerSpec, identify: bool) -> Result<Starting, WorkerError> {
         let setup = |e: &dyn std::fmt::Display| WorkerError::Setup(e.to_string());
         let (channel, theirs) = LineChannel::pair().map_err(|e| setup(&e))?;
         let intent = IntentPage::create().map_err(|e| setup(&e))?;
@@ -109,6 +109,9 @@ impl Starting {
         child.args.extend([WORKER_COMMAND, "--problem", &spec.problem, "--target"].map(Into::into));
         child.args.push(spec.target.to_string().into());
         child.args.extend(["--arena".into(), spec.arena_bytes.to_string().into()]);
+        if identify {
+            child.args.push("--identify".into());
+        }
         if let Some(width) = spec.int_width {
             child.args.extend(["--int-width".into(), width.to_string().into()]);
         }

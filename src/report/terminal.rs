@@ -128,9 +128,9 @@ pub fn finding(f: &FindingSummary, path: &Path) -> String {
     for w in &f.witnesses {
         match &w.good {
             Some(good) => {
-                row(&format!("{}", w.param), &format!("last good {good}, first bad {}  ({})", w.bad, w.note));
+                row(&w.param, &format!("last good {good}, first bad {}  ({})", w.bad, w.note));
             }
-            None => row(&format!("{}", w.param), &format!("{}  ({})", w.bad, w.note)),
+            None => row(&w.param, &format!("{}  ({})", w.bad, w.note)),
         }
     }
     for e in &f.evidence {

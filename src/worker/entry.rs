@@ -10,7 +10,7 @@ use crate::exec::intent::{FAULT_AREA_BYTES, IntentPage};
 use crate::exec::protocol::{Answer, AskKnobs, Hello, LayoutLine, SetupFailed, VERSION};
 use crate::exec::worker::{CHANNEL_VARIABLE, INTENT_VARIABLE};
 use crate::problem::Builtin;
-use crate::target::{TargetSpec, load};
+use crate::target::{Description, TargetSpec, load};
 use serde::Serialize;
 use std::os::fd::OwnedFd;
 
@@ -30,6 +30,8 @@ pub struct WorkerOptions {
     pub int_width: Option<u32>,
     /// Bytes of address space to ask for; less is taken where the system grants less.
     pub arena_bytes: u64,
+    /// Say in the hello which files and versions the target consists of.
+    pub identify: bool,
 }
 
 /// Runs a worker to the end of its input, over the descriptors that it inherited. Gives the exit status: 0, or 3 where it
@@ -87,7 +89,10 @@ fn work(options: &WorkerOptions, channel: OwnedFd, intent: OwnedFd) -> Result<()
     line.send(&Hello {
         shrinkfault: VERSION,
         can: ["knobs", "place", "layout"].map(String::from).to_vec(),
-        description: session.target().describe(),
+        description: Description {
+            identity: if options.identify { session.target().identity() } else { vec![] },
+            ..session.target().describe()
+        },
         arena: session.arena(),
         // Without them a fault has an address and no symbol.
         modules: Modules::read_self().unwrap_or_default(),

@@ -96,9 +96,13 @@ impl Target for Adapter {
         Description {
             title: format!("{}{version}, {} interface, {}-bit integers", about.name, about.interface, about.int_width),
             limits,
-            identity: self.library.identity(),
+            identity: vec![],
             model: false,
         }
+    }
+
+    fn identity(&self) -> Vec<(String, String)> {
+        self.library.identity()
     }
 
     fn footprint(&self, instance: &Instance, caps: &Caps) -> Footprint {

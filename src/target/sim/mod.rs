@@ -53,7 +53,7 @@ fn describe(settings: &Settings) -> Description {
     Description {
         title: format!("built-in model {}, planted defect: {}", settings.kernel(), model.defect),
         limits: vec![],
-        identity: vec![("model".to_owned(), settings.kernel()), ("defect".to_owned(), model.defect.to_owned())],
+        identity: vec![],
         model: true,
     }
 }

@@ -59,6 +59,7 @@ fn be_a_worker(target: &str) -> ! {
         target: target.parse().unwrap(),
         int_width: None,
         arena_bytes: CpuArena::WANTED_BYTES,
+        identify: true,
     };
     std::process::exit(crate::worker::main(options))
 }
