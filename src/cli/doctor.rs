@@ -36,7 +36,7 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
         profile: Profile::Strided,
         exec: &exec,
         time: None,
-        model_work: Caps::default().work,
+        work: (Caps::default().work, Caps::default().work),
     })?;
     let hello = session.pool.hello();
     let e = Environment::read("cpu", &hello.description);

@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 /// Cases of a hunt for which neither --time nor --cases is given.
 const DEFAULT_CASES: u64 = 10_000;
-/// Work of one case of a model in a hunt: about 10 ms. A larger case runs some of its work-groups, which is all that a
-/// model's offsets need; a library gets the cap of [`Caps`](crate::target::Caps).
+/// Work of one case of a library in a hunt: 256 x 256 x 256, some 10 ms with the comparison; above it a case is skipped.
+const LIBRARY_WORK: u64 = 1 << 24;
+/// Work of one case of a model in a hunt, some 10 ms; above it only some work-groups run, which is all that offsets need.
 const MODEL_WORK: u64 = 1 << 22;
 
 /// Runs a hunt. `also` restricts the problem beside what the user pins.
@@ -37,7 +38,7 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         profile: Profile::Strided,
         exec: &hunt.exec,
         time: hunt.time,
-        model_work: MODEL_WORK,
+        work: (LIBRARY_WORK, MODEL_WORK),
     })?;
     let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.exec.out)]);
     warnings.extend(more);

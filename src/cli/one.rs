@@ -41,7 +41,7 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
         profile,
         exec: &args.exec,
         time,
-        model_work: Caps::default().work,
+        work: (Caps::default().work, Caps::default().work),
     })?;
     for (name, value) in &args.knob {
         input.knobs.insert(name.clone(), Value::from_word(value));

@@ -39,8 +39,8 @@ pub struct Request<'a> {
     pub profile: Profile,
     pub exec: &'a Exec,
     pub time: Option<Duration>,
-    /// Default of --max-work where the target is a model.
-    pub model_work: u64,
+    /// Default of --max-work, for a library and for a model.
+    pub work: (u64, u64),
 }
 
 impl Session {
@@ -77,8 +77,8 @@ impl Session {
         };
         let mut pool = Pool::start(spec, Arc::clone(&problem), settings, interrupt.clone())
             .map_err(|e| Failure::from(ProbeError::Setup(e.to_string())))?;
-        if pool.hello().description.model && request.exec.max_work.is_none() {
-            pool.set_work(request.model_work);
+        if request.exec.max_work.is_none() {
+            pool.set_work(if pool.hello().description.model { request.work.1 } else { request.work.0 });
         }
         let limits = pool.hello().description.limits.clone();
         let mut narrowed = restricted(&problem, &limits, &pins).map_err(Failure::usage)?;
