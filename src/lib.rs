@@ -2,12 +2,15 @@
 //!
 //! `ARCHITECTURE.md` walks one case through these modules, file by file.
 
+pub mod campaign;
+pub mod cli;
 pub mod device;
 pub mod evidence;
 pub mod exec;
 pub mod finding;
 pub mod hypothesis;
 pub mod problem;
+pub mod report;
 pub mod search;
 pub mod shrink;
 pub mod target;

@@ -1,1 +1,7 @@
-fn main() {}
+//! Parses the command line, dispatches, exits.
+
+use shrinkfault::cli;
+
+fn main() {
+    std::process::exit(cli::main());
+}

@@ -1,6 +1,6 @@
 //! Who is to blame for a bad verdict: the case alone, what ran before it, or a gap read that does no harm.
 
-use super::job::{self, CaseResult, Job};
+use super::job::{CaseResult, Job};
 use super::pool::Pool;
 use super::probe::ProbeError;
 use super::protocol::LayoutLine;
@@ -8,6 +8,7 @@ use super::signature::Signature;
 use super::verdict::{Place, Verdict};
 use crate::device::Access;
 use crate::problem::{Case, Gaps};
+use std::sync::Arc;
 
 /// What becomes of reads between the rows of an operand that allows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,26 +36,30 @@ pub struct Settled {
 ///
 /// # Errors
 /// Where no verdict can be had any more.
-pub fn settle_gap(pool: &Pool, case: &Case, seed: u64, verdict: Verdict, rule: GapRule) -> Result<Settled, ProbeError> {
+pub fn settle_gap(
+    pool: &Pool,
+    case: &Case,
+    seed: u64,
+    result: &CaseResult,
+    rule: GapRule,
+) -> Result<Settled, ProbeError> {
+    let verdict = &result.verdict;
     let mut pages = vec![];
-    let mut now = verdict.clone();
+    let (mut now, mut arena) = (verdict.clone(), result.arena);
     while rule == GapRule::Note && pages.len() < GAP_PAGES {
         let Some(address) = harmless_place(pool, &now) else { break };
-        let page = address & !(pool.hello().arena.page_bytes.max(1) - 1);
+        let page = (address - arena.base) & !(arena.page_bytes.max(1) - 1);
         if pages.contains(&page) {
             break;
         }
         pages.push(page);
         let mut job = Job::single(0, case, seed);
         job.also_map.clone_from(&pages);
-        now = match pool.run_fresh(&job)?.into_iter().next() {
-            Some(r) => r.verdict,
-            None => break,
-        };
+        let Some(next) = pool.run_fresh(&job)?.into_iter().next() else { break };
+        (now, arena) = (next.verdict, next.arena);
     }
     let gap_pages = pages.len() as u32;
-    let settled =
-        if now.is_pass() || harmless_place(pool, &verdict).is_none() { now } else { verdict_after(now, verdict) };
+    let settled = if now.is_pass() || pages.is_empty() { now } else { verdict_after(now, verdict.clone()) };
     Ok(Settled { verdict: settled, gap_pages })
 }
 
@@ -83,7 +88,8 @@ pub enum Blame {
     /// The case reads between rows, and its result is right: a note.
     GapNote { pages: u32 },
     /// Passes alone, fails after what the worker ran before it.
-    History { verdict: Verdict, lines: Vec<LayoutLine> },
+    /// `before` are the cases to run first, each with its own pages.
+    History { verdict: Verdict, before: Vec<Case> },
     /// Could not be made to fail again, alone or with its history, in `runs` runs.
     Unreproduced { runs: u32 },
 }
@@ -107,8 +113,8 @@ pub fn blame(
     let mut first_bad: Option<Verdict> = None;
     let (mut bad, mut runs) = (0, 0);
     while runs < confirm || (bad > 0 && bad < runs && runs < MOST_RUNS) {
-        let alone = pool.probe(case, seed, true)?.verdict;
-        let settled = settle_gap(pool, case, seed, alone, rule)?;
+        let alone = pool.probe(case, seed, true)?;
+        let settled = settle_gap(pool, case, seed, &alone, rule)?;
         if settled.gap_pages > 0 && settled.verdict.is_pass() && first_bad.is_none() {
             return Ok(Blame::GapNote { pages: settled.gap_pages });
         }
@@ -126,10 +132,10 @@ pub fn blame(
     if let Some(verdict) = first_bad {
         return Ok(Blame::Alone { verdict, bad, runs });
     }
-    if let Some(verdict) = replay(pool, case, seed, batch)? {
-        return Ok(Blame::History { verdict, lines: batch.history.clone() });
+    if let Some((verdict, before)) = replay(pool, case, seed, batch)? {
+        return Ok(Blame::History { verdict, before });
     }
-    for _ in runs..MOST_RUNS {
+    while runs < MOST_RUNS {
         runs += 1;
         let alone = pool.probe(case, seed, true)?.verdict;
         if alone.is_bad() {
@@ -139,19 +145,22 @@ pub fn blame(
     Ok(Blame::Unreproduced { runs })
 }
 
-/// Runs what the worker had run before, then the case; its verdict where it is bad again.
-fn replay(pool: &Pool, case: &Case, seed: u64, batch: &CaseResult) -> Result<Option<Verdict>, ProbeError> {
-    if batch.history.is_empty() {
-        return Ok(None);
-    }
-    let mut seat = pool.take()?;
-    for line in &batch.history {
-        if !job::replay_line(pool, &mut seat, line)? {
-            // It fails earlier than it did: whatever that is, it is not this history.
-            return Ok(None);
+/// Runs what the worker had run before, then the case, each with its own pages; tries the last line, the last two, four, ...
+/// The verdict and the cases run before, where the case is bad again.
+fn replay(pool: &Pool, case: &Case, seed: u64, batch: &CaseResult) -> Result<Option<(Verdict, Vec<Case>)>, ProbeError> {
+    let mut length = 1;
+    while length / 2 < batch.history.len() {
+        let lines = &batch.history[batch.history.len().saturating_sub(length)..];
+        let before = cases_of(pool, lines);
+        if let Some(verdict) = pool.run_after(&before, case, seed)?.filter(Verdict::is_bad) {
+            return Ok(Some((verdict, before)));
         }
+        length *= 2;
     }
-    let mut seat = Some(seat);
-    let results = job::run(pool, &mut seat, &Job::single(batch.id, case, seed))?;
-    Ok(results.into_iter().map(|r| r.verdict).find(Verdict::is_bad))
+    Ok(None)
+}
+
+fn cases_of(pool: &Pool, lines: &[Arc<LayoutLine>]) -> Vec<Case> {
+    let run = lines.iter().flat_map(|l| l.cases.iter().filter(|w| l.run.contains(&w.id)));
+    run.filter_map(|w| w.case(pool.problem()).ok()).collect()
 }

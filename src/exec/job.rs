@@ -3,11 +3,12 @@
 use super::death;
 use super::pool::Pool;
 use super::probe::ProbeError;
-use super::protocol::{LayoutLine, WireCase};
+use super::protocol::{ArenaSpan, LayoutLine, WireCase};
 use super::verdict::Verdict;
 use super::worker::{Death, Heard, Worker, WorkerError};
 use crate::problem::{Case, Instance, Knobs};
 use crate::worker::layout::Layout;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Cases that share mapped pages. Ids are unique in a run.
@@ -17,7 +18,7 @@ pub struct Job {
     pub cases: Vec<(u64, Case)>,
     /// Seed of the operand contents.
     pub seed: u64,
-    /// Gap pages that are mapped besides, for every case.
+    /// Gap pages that are mapped besides, for every case: offsets from the start of the arena.
     pub also_map: Vec<u64>,
 }
 
@@ -33,12 +34,14 @@ impl Job {
 pub struct CaseResult {
     pub id: u64,
     pub verdict: Verdict,
+    /// Where the arena of the worker lay that ran it: addresses in the verdict are relative to that.
+    pub arena: ArenaSpan,
     pub kernel: Option<String>,
     pub resolved: Knobs,
     pub remapped: u32,
     pub took: Duration,
     /// For a bad verdict: the lines that this worker had run before, oldest first.
-    pub history: Vec<LayoutLine>,
+    pub history: Vec<Arc<LayoutLine>>,
 }
 
 /// Lines of a worker that are kept for a replay of its history.
@@ -48,11 +51,11 @@ pub const HISTORY_LINES: usize = 32;
 #[derive(Debug)]
 pub struct Seat {
     pub worker: Worker,
-    pub history: Vec<LayoutLine>,
+    pub history: Vec<Arc<LayoutLine>>,
 }
 
 impl Seat {
-    pub fn remember(&mut self, line: LayoutLine) {
+    pub fn remember(&mut self, line: Arc<LayoutLine>) {
         if self.history.len() == HISTORY_LINES {
             self.history.remove(0);
         }
@@ -82,8 +85,8 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
             *seat = Some(pool.take()?);
         }
         let Some(here) = seat.as_mut() else { continue };
-        let line =
-            LayoutLine { layout: job.layout, cases: wire.clone(), run: left.clone(), caps: pool.settings().caps };
+        let (layout, caps) = (job.layout, pool.settings().caps);
+        let line = Arc::new(LayoutLine { layout, cases: wire.clone(), run: left.clone(), caps });
         let ended = one_line(pool, here, job, &line, &mut left, &mut results)?;
         match ended {
             None => here.remember(line),
@@ -104,25 +107,6 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
     Ok(results)
 }
 
-/// Runs a line again for its effect on the worker; false where the worker did not survive it.
-///
-/// # Errors
-/// Where the run was interrupted.
-pub fn replay_line(pool: &Pool, seat: &mut Seat, line: &LayoutLine) -> Result<bool, ProbeError> {
-    let patience = pool.settings().case_timeout;
-    if seat.worker.send(line, patience).is_err() {
-        return Ok(false);
-    }
-    for id in &line.run {
-        match seat.worker.hear(*id, patience, pool.interrupt()) {
-            Ok(Heard::Answer(_)) => {}
-            Ok(Heard::Died { .. }) | Err(WorkerError::Setup(_)) => return Ok(false),
-            Err(WorkerError::Interrupted) => return Err(ProbeError::Interrupted),
-        }
-    }
-    Ok(true)
-}
-
 enum Ended {
     Culprit,
     Unclaimed(String),
@@ -141,6 +125,7 @@ fn one_line(
         // It died between two jobs; nothing was in flight.
         return Ok(Some(Ended::Unclaimed("the worker had ended".to_owned())));
     }
+    let arena = seat.worker.hello.arena;
     let mut before = Instant::now();
     while let Some(&id) = left.first() {
         let heard = seat.worker.hear(id, patience, pool.interrupt()).map_err(|e| match e {
@@ -157,6 +142,7 @@ fn one_line(
                 results.push(CaseResult {
                     id,
                     verdict,
+                    arena,
                     kernel: answer.kernel,
                     resolved: answer.resolved,
                     remapped: answer.remapped,
@@ -170,7 +156,7 @@ fn one_line(
                 pool.count(&verdict, took, 0);
                 let history = std::mem::take(&mut seat.history);
                 let (kernel, resolved) = (None, Knobs::new());
-                results.push(CaseResult { id, verdict, kernel, resolved, remapped: 0, took, history });
+                results.push(CaseResult { id, verdict, arena, kernel, resolved, remapped: 0, took, history });
                 left.remove(0);
                 return Ok(Some(Ended::Culprit));
             }

@@ -1,18 +1,28 @@
 //! The supervisor: processes, protocol, verdicts.
 
+pub mod blame;
 pub mod channel;
 pub mod child;
+pub mod death;
 mod inbox;
-mod inherit;
+pub mod inherit;
 pub mod intent;
 pub mod interrupt;
+pub mod job;
 mod poll;
+pub mod pool;
 pub mod probe;
+pub mod prober;
 pub mod protocol;
+pub mod ranks;
+pub mod selftest;
 pub mod signature;
 pub mod spawn;
 mod tail;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod verdict;
+pub mod worker;
 
 pub use probe::{Freshness, Observation, ProbeError, Prober};
 pub use signature::{Family, Signature};

@@ -63,7 +63,7 @@ impl Pool {
         interrupt: Interrupt,
     ) -> Result<Pool, WorkerError> {
         let spawner = Spawner::start().map_err(|e| WorkerError::Setup(e.to_string()))?;
-        let first = Starting::start(&spawner, &spec)?.ready(&spec, &interrupt)?;
+        let first = Starting::start(&spawner, &spec, true)?.ready(&spec, &interrupt)?;
         let mut seats: Vec<Mutex<Option<Seat>>> = (0..settings.jobs.max(1)).map(|_| Mutex::new(None)).collect();
         let hello = first.hello.clone();
         seats[0] = Mutex::new(Some(Seat { worker: first, history: vec![] }));
@@ -95,9 +95,9 @@ impl Pool {
         &self.settings
     }
 
-    /// Changes when the run ends.
-    pub fn set_until(&mut self, until: Option<Instant>) {
-        self.settings.until = until;
+    /// Changes the cap on the work of one case.
+    pub fn set_work(&mut self, work: u64) {
+        self.settings.caps.work = work;
     }
 
     pub fn interrupt(&self) -> &Interrupt {
@@ -139,7 +139,7 @@ impl Pool {
 
     fn launch(&self) -> Result<Starting, WorkerError> {
         self.counters.processes.fetch_add(1, Ordering::Relaxed);
-        Starting::start(&self.spawner, &self.spec)
+        Starting::start(&self.spawner, &self.spec, false)
     }
 
     /// Whether the run may go on.
@@ -220,6 +220,23 @@ impl Pool {
             *lock(&self.seats[0]) = fresh;
         }
         Ok(outcome)
+    }
+
+    /// Runs cases one after another in one fresh process, then `case`: its verdict, or `None` where one of the others ended
+    /// the process first.
+    ///
+    /// # Errors
+    /// As [`job::run`].
+    pub fn run_after(&self, before: &[Case], case: &Case, seed: u64) -> Result<Option<Verdict>, ProbeError> {
+        let mut seat = Some(self.take()?);
+        for (i, earlier) in before.iter().enumerate() {
+            job::run(self, &mut seat, &Job::single(i as u64, earlier, seed))?;
+            if seat.is_none() {
+                return Ok(None);
+            }
+        }
+        let results = job::run(self, &mut seat, &Job::single(before.len() as u64, case, seed))?;
+        Ok(results.into_iter().next().map(|r| r.verdict))
     }
 
     /// The knobs that a case has.

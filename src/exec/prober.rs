@@ -23,7 +23,7 @@ impl<'a> PoolProber<'a> {
 impl Prober for PoolProber<'_> {
     fn probe(&mut self, case: &Case, freshness: Freshness) -> Result<Observation, ProbeError> {
         let result = self.pool.probe(case, self.seed, freshness == Freshness::Fresh)?;
-        let verdict = settle_gap(self.pool, case, self.seed, result.verdict, self.gap_rule)?.verdict;
+        let verdict = settle_gap(self.pool, case, self.seed, &result, self.gap_rule)?.verdict;
         Ok(Observation {
             verdict,
             kernel: result.kernel,

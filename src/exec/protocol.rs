@@ -55,7 +55,7 @@ pub struct WireCase {
     pub knobs: Knobs,
     /// Placement of every operand.
     pub place: Placement,
-    /// Pages that are mapped besides: addresses of gap pages that a correct run may read.
+    /// Pages that are mapped besides: offsets from the start of the arena of gap pages that a correct run may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_map: Vec<u64>,
 }

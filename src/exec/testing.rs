@@ -10,12 +10,12 @@ use super::spawn::ChildSpec;
 const ALONE: &str = "SHRINKFAULT_TEST_ALONE";
 
 /// Whether this process runs one test alone.
-pub(super) fn is_alone() -> bool {
+pub(crate) fn is_alone() -> bool {
     env::var_os(ALONE).is_some()
 }
 
 /// This test program, running only the test of this full name.
-pub(super) fn alone(test: &str) -> ChildSpec {
+pub(crate) fn alone(test: &str) -> ChildSpec {
     let mut spec = ChildSpec::new(env::current_exe().unwrap());
     spec.args = vec![test.into(), "--exact".into(), "--nocapture".into()];
     spec.env_set = vec![(ALONE.into(), "1".into())];
@@ -23,7 +23,7 @@ pub(super) fn alone(test: &str) -> ChildSpec {
 }
 
 /// Whether a process is dead soon; what is not our child is reaped by init, a little later.
-pub(super) fn is_gone(pid: i32) -> bool {
+pub(crate) fn is_gone(pid: i32) -> bool {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
         match std::fs::read_to_string(format!("/proc/{pid}/stat")) {

@@ -12,6 +12,7 @@ use crate::target::TargetSpec;
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Environment variables that tell a worker which descriptors it inherited.
@@ -96,11 +97,11 @@ pub enum Heard {
 }
 
 impl Starting {
-    /// Starts a worker without waiting for it.
+    /// Starts a worker without waiting for it. `identify`: its hello says which files the target consists of.
     ///
     /// # Errors
     /// Where no process, channel or page can be had.
-    pub fn start(spawner: &Spawner, spec: &WorkerSpec) -> Result<Starting, WorkerError> {
+    pub fn start(spawner: &Spawner, spec: &WorkerSpec, identify: bool) -> Result<Starting, WorkerError> {
         let setup = |e: &dyn std::fmt::Display| WorkerError::Setup(e.to_string());
         let (channel, theirs) = LineChannel::pair().map_err(|e| setup(&e))?;
         let intent = IntentPage::create().map_err(|e| setup(&e))?;
@@ -108,6 +109,9 @@ impl Starting {
         child.args.extend([WORKER_COMMAND, "--problem", &spec.problem, "--target"].map(Into::into));
         child.args.push(spec.target.to_string().into());
         child.args.extend(["--arena".into(), spec.arena_bytes.to_string().into()]);
+        if identify {
+            child.args.push("--identify".into());
+        }
         if let Some(width) = spec.int_width {
             child.args.extend(["--int-width".into(), width.to_string().into()]);
         }
@@ -272,13 +276,21 @@ fn read(
         let slice = deadline.min(Instant::now() + LOOK_EVERY);
         match channel.read_line_into(line, Some(slice), child) {
             Ok(ReadState::Line) => return Ok(Read::Line),
-            Ok(ReadState::Deadline) if Instant::now() >= deadline => return Ok(Read::Deadline),
+            Ok(ReadState::Deadline) if Instant::now() >= deadline && !deadline_is_broken() => {
+                return Ok(Read::Deadline);
+            }
             Ok(ReadState::Deadline) => {}
             Ok(ReadState::Closed) => return Ok(Read::Ended("its channel was closed")),
             Ok(ReadState::TooLong) => return Ok(Read::Ended("it sent a line without end")),
             Err(_) => return Ok(Read::Ended("its channel failed")),
         }
     }
+}
+
+/// Whether SHRINKFAULT_BREAK_ORACLE=deadline switches the deadline off, to test the self-test; workers read the other values.
+fn deadline_is_broken() -> bool {
+    static BROKEN: OnceLock<bool> = OnceLock::new();
+    *BROKEN.get_or_init(|| std::env::var_os("SHRINKFAULT_BREAK_ORACLE").is_some_and(|v| v == "deadline"))
 }
 
 /// `exit status 3` or `signal 11 (SIGSEGV)`.

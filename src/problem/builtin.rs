@@ -5,7 +5,7 @@ use super::{Instance, Problem, allgather, gemm};
 use std::sync::Arc;
 
 /// A problem with the values its cases run on.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Builtin {
     pub name: &'static str,
     build: fn() -> Result<Problem, super::expr::ParseError>,

@@ -7,6 +7,32 @@ pub trait Contents: Send {
 
     /// Value of an element of an operand that the run writes, after a correct run.
     fn expected(&self, operand: usize, copy: u32, index: &[i64]) -> f64;
+
+    /// [`input`](Self::input) of `out.len()` elements from `index` on along `dim`; `index` is left as it came. One call a
+    /// row instead of one an element.
+    fn input_run(&self, operand: usize, copy: u32, index: &mut [i64], dim: usize, out: &mut [f64]) {
+        run(index, dim, out, |index| self.input(operand, copy, index));
+    }
+
+    /// [`expected`](Self::expected), as [`input_run`](Self::input_run).
+    fn expected_run(&self, operand: usize, copy: u32, index: &mut [i64], dim: usize, out: &mut [f64]) {
+        run(index, dim, out, |index| self.expected(operand, copy, index));
+    }
+}
+
+/// Values of `out.len()` elements from `index` on along `dim`, one by one.
+pub fn run(index: &mut [i64], dim: usize, out: &mut [f64], value: impl Fn(&[i64]) -> f64) {
+    // A single element needs no dimension to run along: an operand may have none.
+    if let [one] = out {
+        *one = value(index);
+        return;
+    }
+    let first = index[dim];
+    for out in out {
+        *out = value(index);
+        index[dim] += 1;
+    }
+    index[dim] = first;
 }
 
 /// Mixes a seed and an index into 64 well-spread bits (the finaliser of SplitMix64).

@@ -114,12 +114,17 @@ impl Problem {
     /// A constraint moves the parameter that yields first (`lda >= m` moves `lda`), and only where that one is not free
     /// the next. Inactive parameters go to their plainest value whether free or not.
     pub fn repair(&self, values: &mut Assignment, free: impl Fn(usize) -> bool) -> bool {
+        self.repaired(values, free).is_some()
+    }
+
+    /// [`repair`](Self::repair), with the views of the case that came of it.
+    pub fn repaired(&self, values: &mut Assignment, free: impl Fn(usize) -> bool) -> Option<Vec<Option<super::View>>> {
         for i in 0..self.params.len() {
             let p = &self.params[i];
             if !p.allows(values[i]) {
                 match p.round_down(values[i]).or_else(|| p.round_up(values[i])) {
                     Some(v) if free(i) => values[i] = v,
-                    _ => return false,
+                    _ => return None,
                 }
             }
         }
@@ -131,25 +136,30 @@ impl Problem {
                     _ => {
                         changed = true;
                         if !self.restore(constraint, values, &free) {
-                            return false;
+                            return None;
                         }
                     }
                 }
             }
             if !changed {
-                break;
+                // Every value is allowed, and every condition has just been found to hold.
+                return self.views(values).ok();
             }
         }
-        self.check(values).is_ok()
+        self.checked(values).ok()
     }
 
+    /// Whether something changed, or could not be computed.
     fn plain_where_inactive(&self, values: &mut Assignment) -> bool {
         let mut changed = false;
-        for i in 0..self.params.len() {
-            if values[i] != self.params[i].least() && !self.is_active(i, &values.0) {
-                values[i] = self.params[i].least();
-                changed = true;
+        for (i, p) in self.params.iter().enumerate() {
+            let Some(c) = p.active.as_ref().filter(|_| values[i] != p.least()) else { continue };
+            match self.holds(c, &values.0) {
+                Ok(true) => continue,
+                Ok(false) => values[i] = p.least(),
+                Err(_) => {}
             }
+            changed = true;
         }
         changed
     }
@@ -196,6 +206,11 @@ impl Problem {
 
     /// Whether the assignment is a case: domains, inactive parameters, constraints, and spans that fit 2^62 bytes.
     pub fn check(&self, values: &Assignment) -> Result<(), Invalid> {
+        self.checked(values).map(drop)
+    }
+
+    /// [`check`](Self::check), with the views of the case.
+    pub fn checked(&self, values: &Assignment) -> Result<Vec<Option<super::View>>, Invalid> {
         for (i, p) in self.params.iter().enumerate() {
             if !p.allows(values[i]) {
                 let shown = p.show(values[i]);
@@ -220,7 +235,7 @@ impl Problem {
                 return Err(Invalid::Constraint { constraint: c.text().to_owned(), values: values.join(" ") });
             }
         }
-        self.views(values).map(drop)
+        self.views(values)
     }
 
     /// The views of the operands under an assignment; `None` where an operand does not exist.

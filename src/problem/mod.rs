@@ -12,6 +12,7 @@ pub mod gemm;
 pub mod instance;
 pub mod narrow;
 pub mod operand;
+pub mod packed;
 pub mod param;
 pub mod view;
 

@@ -163,6 +163,7 @@ impl Param {
     /// The largest stored value: the last step not above the maximum, or the last choice.
     pub fn most(&self) -> i64 {
         match &self.domain {
+            Domain::Integer { max, step: 1, .. } => *max,
             Domain::Integer { min, max, step } => {
                 let steps = (i128::from(*max) - i128::from(*min)) / i128::from(*step);
                 i64::try_from(i128::from(*min) + steps * i128::from(*step)).unwrap_or(*max)
@@ -191,9 +192,15 @@ impl Param {
         if let Domain::Choice { allowed, .. } = &self.domain {
             return usize::try_from(stored).ok().and_then(|i| allowed.get(i)).copied().unwrap_or(false);
         }
-        stored >= self.least()
-            && stored <= self.most()
-            && (i128::from(stored) - i128::from(self.least())) % i128::from(self.step()) == 0
+        stored >= self.least() && stored <= self.most() && self.past_step(stored) == 0
+    }
+
+    /// Distance of an integer from the last step at or below it; `v` is at least the minimum.
+    fn past_step(&self, v: i64) -> i128 {
+        match self.step() {
+            1 => 0,
+            step => (i128::from(v) - i128::from(self.least())) % i128::from(step),
+        }
     }
 
     /// The largest allowed value not above `v`, if any.
@@ -205,7 +212,7 @@ impl Param {
         if v < self.least() {
             return None;
         }
-        let over = (i128::from(v) - i128::from(self.least())) % i128::from(self.step());
+        let over = self.past_step(v);
         Some((i128::from(v) - over) as i64)
     }
 
@@ -215,7 +222,7 @@ impl Param {
             return self.choices().into_iter().find(|c| *c >= v);
         }
         let v = v.max(self.least());
-        let over = (i128::from(v) - i128::from(self.least())) % i128::from(self.step());
+        let over = self.past_step(v);
         let up = if over == 0 { i128::from(v) } else { i128::from(v) + i128::from(self.step()) - over };
         i64::try_from(up).ok().filter(|u| *u <= self.most())
     }

@@ -1,6 +1,9 @@
 //! Implementations under test: what they say of themselves, and how a worker drives them.
 
 pub mod cblas;
+pub mod load;
+pub mod selftest;
+pub mod sim;
 pub mod spec;
 
 pub use spec::TargetSpec;
@@ -16,7 +19,7 @@ pub struct Description {
     pub title: String,
     /// What of the problem it supports.
     pub limits: Vec<Narrow>,
-    /// Versions, paths, build ids: name and value, for the finding's environment.
+    /// What [`Target::identity`] says, for the finding's environment; empty in workers that were not asked.
     pub identity: Vec<(String, String)>,
     /// Runs on a built-in model: no library of this machine is tested.
     pub model: bool,
@@ -78,7 +81,13 @@ pub struct Launched {
 
 /// An implementation of a problem, loaded in a worker.
 pub trait Target {
+    /// Title, limits, and whether it is a model; cheap, every worker says it.
     fn describe(&self) -> Description;
+
+    /// Versions, paths, build ids: name and value. May read whole files: only the first worker of a run is asked.
+    fn identity(&self) -> Vec<(String, String)> {
+        vec![]
+    }
 
     /// The knobs that this case has, and their values, plainest first.
     fn knobs(&self, _instance: &Instance) -> BTreeMap<String, Vec<Value>> {

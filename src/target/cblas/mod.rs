@@ -1,6 +1,7 @@
 //! Any CBLAS or Fortran BLAS, loaded at run time.
 //!
-//! A leaf: it knows shapes, leading dimensions and libraries, nothing of the rest of the program.
+//! `adapter` makes it a target; the other files know shapes, leading dimensions and libraries, nothing of the rest of the
+//! program.
 //!
 //! What a library says about an argument it dislikes differs: the reference CBLAS and ATLAS call `exit(255)`, GSL
 //! aborts, ATLAS's Fortran interface stops the process with status 0, OpenBLAS, BLIS and MKL print a line and return
@@ -12,6 +13,7 @@
 //! One file a concern: `library` finds and opens, `symbols` knows names, `width` knows the size of an int, `call` holds
 //! the prototypes, `identity` says which file answered.
 
+mod adapter;
 mod call;
 mod identity;
 mod library;
@@ -21,6 +23,7 @@ mod width;
 #[cfg(test)]
 mod tests;
 
+pub use adapter::Adapter;
 pub use call::{GemmCall, Real, Refusal};
 pub use library::{CblasError, Description, Library, describe, find};
 pub use symbols::{Decoration, Interface};

@@ -1,0 +1,291 @@
+//! From the end of a shrink to what a finding states, and to what is read aloud.
+
+use super::shown;
+use crate::exec::pool::Pool;
+use crate::exec::ranks::RankTable;
+use crate::exec::verdict::{Fault, Hit, Verdict, WrongKind};
+use crate::exec::{ProbeError, Signature};
+use crate::finding::{Certified, Choice, Confirmation, Effect, Environment, Facts, Far, Ranks, Step, Tally, Witness};
+use crate::problem::{Case, Narrow, Problem};
+use crate::report::event::{FindingSummary, WitnessLine};
+use crate::shrink::{ChoiceEffect, Counts, Island, Shrunk, WitnessStatus};
+use crate::target::TargetSpec;
+use bytesize::ByteSize;
+use std::sync::Arc;
+
+/// What a finding states beside the shrink itself.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// As the problem describes itself, without limits and pins.
+    pub problem: Arc<Problem>,
+    pub target: TargetSpec,
+    pub pins: Vec<Narrow>,
+    pub profile: String,
+    pub seed: u64,
+    pub environment: Environment,
+}
+
+/// Value seeds under which a last good case is run again.
+const OTHER_SEEDS: u64 = 2;
+
+/// Runs every certified last good case under further value seeds: a pair whose good side fails under one is not certified.
+///
+/// # Errors
+/// Where no verdict can be had any more; pairs that were not looked at keep their status.
+pub fn other_seeds(pool: &Pool, seed: u64, shrunk: &mut Shrunk) -> Result<(), ProbeError> {
+    for witness in &mut shrunk.witnesses {
+        let (Some(good), WitnessStatus::Certified { .. }) = (&witness.last_good, &witness.status) else { continue };
+        for other in 1..=OTHER_SEEDS {
+            let verdict = pool.probe(&good.case, seed.wrapping_add(other), false)?.verdict;
+            if !verdict.is_pass() {
+                witness.status = WitnessStatus::NotCertified(format!(
+                    "the last good case answers {} with operand values of seed {}",
+                    verdict.word(),
+                    seed.wrapping_add(other)
+                ));
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a finding states.
+pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&RankTable>) -> Facts {
+    let problem = &context.problem;
+    let tally = |c: &Counts| Tally { runs: c.runs, failed: c.bad };
+    let good: Vec<Tally> = s.witnesses.iter().filter_map(|w| w.last_good.as_ref()).map(|g| tally(&g.counts)).collect();
+    Facts {
+        minimal: s.minimal.clone(),
+        witnesses: s
+            .witnesses
+            .iter()
+            .map(|w| Witness {
+                param: w.param,
+                good: w.last_good.as_ref().map(|g| (g.case.params[w.param], tally(&g.counts))),
+                bad: (w.first_bad.case.params[w.param], tally(&w.first_bad.counts)),
+                certified: match &w.status {
+                    WitnessStatus::Certified { steps, .. } => Certified::Yes { steps: *steps },
+                    WitnessStatus::NotCertified(why) => Certified::No(why.clone()),
+                },
+            })
+            .collect(),
+        far: s.far.as_ref().map(|(_, side)| Far { params: side.case.params.clone(), tally: tally(&side.counts) }),
+        choices: s
+            .choices
+            .iter()
+            .map(|c| Choice {
+                param: c.param,
+                value: c.value,
+                effect: match &c.effect {
+                    ChoiceEffect::Passes => Effect::Passes,
+                    ChoiceEffect::Same => Effect::Same,
+                    ChoiceEffect::FailsOtherwise(sig) => Effect::Differs(sig.to_string()),
+                    ChoiceEffect::NotRun(why) => Effect::NotRun(why.clone()),
+                },
+            })
+            .collect(),
+        irrelevant: s.irrelevant.clone(),
+        windows: s.islands.iter().map(|i| island(problem, i)).collect(),
+        ranks: ranks.map(|t| Ranks {
+            failing: t.failing.clone(),
+            passing: t.passing.clone(),
+            not_run: t.not_run.clone(),
+            copy: hit(&s.verdict).map(|h| h.copy),
+        }),
+        confirmation: Confirmation {
+            bad: tally(&s.confirmed),
+            good: Tally { runs: good.iter().map(|t| t.runs).sum(), failed: good.iter().map(|t| t.failed).sum() },
+            rate: s.rate.is_flaky().then_some((s.rate.low, s.rate.high)),
+        },
+        slips: s.slips.iter().map(|x| x.signature.to_string()).collect(),
+        ladder: s.ladder.iter().map(|l| Step { by: l.by.to_owned(), case: problem.short(&l.case.params) }).collect(),
+        ..base(context, original, &s.signature, s.verdict.clone())
+    }
+}
+
+/// What a finding states of a case that was not shrunk.
+fn base(context: &Context, case: &Case, signature: &Signature, verdict: Verdict) -> Facts {
+    Facts {
+        problem: Arc::clone(&context.problem),
+        target: context.target.clone(),
+        pins: context.pins.clone(),
+        profile: context.profile.clone(),
+        seed: context.seed,
+        verdict,
+        signature: signature.clone(),
+        minimal: case.clone(),
+        original: case.clone(),
+        before: vec![],
+        witnesses: vec![],
+        far: None,
+        choices: vec![],
+        irrelevant: vec![],
+        windows: vec![],
+        ranks: None,
+        confirmation: Confirmation::default(),
+        slips: vec![],
+        ladder: vec![],
+        environment: context.environment.clone(),
+    }
+}
+
+/// What a finding states of a case that fails only after others in the same process.
+pub fn history(context: &Context, case: &Case, signature: &Signature, verdict: Verdict, before: Vec<Case>) -> Facts {
+    let bad = Tally { runs: 1, failed: 1 };
+    let confirmation = Confirmation { bad, ..Confirmation::default() };
+    Facts { before, confirmation, ..base(context, case, signature, verdict) }
+}
+
+/// What is read aloud of it.
+pub fn history_summary(problem: &Problem, facts: &Facts) -> FindingSummary {
+    FindingSummary {
+        title: facts.title(),
+        minimal: shown(problem, &facts.minimal),
+        witnesses: vec![],
+        evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
+        confirmed: "once more, in a fresh process, after the same cases; passes alone".to_owned(),
+        irrelevant: vec![],
+        notes: vec![format!("fails only after {} other cases in the same process; not shrunk", facts.before.len())],
+        probes: "none for shrinking".to_owned(),
+    }
+}
+
+/// What the end of a run says aloud.
+pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
+    let name = |i: usize| problem.params[i].name.clone();
+    let witnesses = facts.witnesses.iter().map(|w| witness_line(problem, w)).collect();
+    let mut irrelevant: Vec<String> =
+        facts.irrelevant.iter().map(|(i, tried)| format!("{} ({tried} other values fail alike)", name(*i))).collect();
+    let same = facts.choices.iter().filter(|c| c.effect == Effect::Same);
+    irrelevant.extend(same.map(|c| format!("{}={} fails alike", name(c.param), problem.params[c.param].show(c.value))));
+    let mut notes = facts.windows.clone();
+    for c in facts.choices.iter().filter(|c| c.effect == Effect::Passes) {
+        notes.push(format!("passes with {}={}", name(c.param), problem.params[c.param].show(c.value)));
+    }
+    if let Some(r) = &facts.ranks {
+        notes.push(format!("ranks that fail: {:?}; that pass: {:?}; not run: {:?}", r.failing, r.passing, r.not_run));
+    }
+    notes.extend(facts.slips.iter().map(|x| format!("met on the way, kept in the journal: {x}")));
+    let t = facts.confirmation.bad;
+    let rate = facts
+        .confirmation
+        .rate
+        .map_or_else(String::new, |(low, high)| format!("; fails at a rate of {low:.2} to {high:.2} (95%)"));
+    FindingSummary {
+        title: facts.title(),
+        minimal: shown(problem, &facts.minimal),
+        witnesses,
+        evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
+        confirmed: format!("{} of {} runs failed, each in a fresh process{rate}", t.failed, t.runs),
+        irrelevant,
+        notes,
+        probes: format!(
+            "{} passed, {} ended their process, {} others, in {:.1} s",
+            s.probes.passed,
+            s.probes.faulted,
+            s.probes.other,
+            s.took.as_secs_f64()
+        ),
+    }
+}
+
+fn witness_line(problem: &Problem, w: &Witness) -> WitnessLine {
+    let p = &problem.params[w.param];
+    let sides = |t: Tally, word: &str| {
+        format!("{} of {} {word}", if word == "passed" { t.runs - t.failed } else { t.failed }, t.runs)
+    };
+    let note = match (&w.certified, &w.good) {
+        (Certified::Yes { .. }, Some((_, good))) => format!("{}, {}", sides(*good, "passed"), sides(w.bad.1, "failed")),
+        (Certified::Yes { .. }, None) => sides(w.bad.1, "failed"),
+        (Certified::No(why), _) => format!("not certified: {why}"),
+    };
+    WitnessLine {
+        param: p.name.clone(),
+        good: match w.certified {
+            Certified::Yes { .. } => w.good.as_ref().map(|g| p.show(g.0)),
+            Certified::No(_) => None,
+        },
+        bad: p.show(w.bad.0),
+        note,
+    }
+}
+
+fn hit(verdict: &Verdict) -> Option<&Hit> {
+    match verdict {
+        Verdict::Fault(f) => f.hit.as_ref(),
+        Verdict::Wrong(w) => w.hit.as_ref(),
+        _ => None,
+    }
+}
+
+fn element_bytes(problem: &Problem, case: &Case, verdict: &Verdict) -> Option<i64> {
+    let operand = problem.operand(&hit(verdict)?.operand)?;
+    Some(problem.element_bytes(operand, &case.params.0))
+}
+
+/// Where the access went, in words.
+pub fn evidence(verdict: &Verdict, element: Option<i64>) -> Vec<String> {
+    match verdict {
+        Verdict::Fault(f) => fault(f, element),
+        Verdict::Wrong(w) => {
+            let mut out = vec![match w.kind {
+                WrongKind::Value => format!(
+                    "{} of {} elements of {} hold a wrong value, the first at index {:?}",
+                    w.count, w.compared, w.operand, w.first
+                ),
+                WrongKind::Unwritten => format!(
+                    "{} of {} elements of {} are wrong, the first, at index {:?}, was never written",
+                    w.count, w.compared, w.operand, w.first
+                ),
+                WrongKind::Stray => format!("{} bytes that are no output were changed, at {}", w.count, w.operand),
+            }];
+            out.extend(w.hit.as_ref().map(|h| place(h, element)));
+            out
+        }
+        Verdict::Hang { after_ms } => vec![format!("no answer within {:.1} s", *after_ms as f64 / 1000.0)],
+        Verdict::Crash { how, code } => {
+            let mut out = vec![how.clone()];
+            out.extend(code.clone());
+            out
+        }
+        Verdict::Refused { detail } | Verdict::Skipped { detail, .. } => vec![detail.clone()],
+        Verdict::Pass { sample: Some(s) } => vec![format!("ran {} of {} work-groups", s.groups, s.of)],
+        Verdict::Pass { sample: None } => vec![],
+    }
+}
+
+fn fault(f: &Fault, element: Option<i64>) -> Vec<String> {
+    let access = f.access.map_or("access", |a| match a {
+        crate::device::Access::Read => "read",
+        crate::device::Access::Write => "write",
+    });
+    let address = f.address.map_or("an unknown address".to_owned(), |a| format!("{a:#x}"));
+    let mut out = vec![format!("{access} at {address} ({})", f.channel)];
+    out.extend(f.hit.as_ref().map(|h| place(h, element)));
+    out.extend(f.code.as_ref().map(|c| format!("by {c}")));
+    out
+}
+
+/// `8.0 GiB before B (-2147483648 elements from its base pointer)`.
+fn place(h: &Hit, element: Option<i64>) -> String {
+    let size = |bytes: i64| ByteSize::b(bytes.unsigned_abs()).to_string();
+    let edge = match h.from_edge {
+        0 if h.place == crate::exec::Place::PastEnd => format!("the first byte past the end of {}", h.operand),
+        0 => format!("{} of {}", h.place, h.operand),
+        d if d > 0 => format!("{} past the end of {}", size(d), h.operand),
+        d => format!("{} before the start of {}", size(d), h.operand),
+    };
+    let copy = if h.copy > 0 { format!(" of rank {}", h.copy) } else { String::new() };
+    let from = match element {
+        Some(e) if e > 0 && h.from_base % e == 0 => format!("{} elements", h.from_base / e),
+        _ => format!("{} bytes", h.from_base),
+    };
+    format!("{edge}{copy}, {from} from its base pointer")
+}
+
+fn island(problem: &Problem, island: &Island) -> String {
+    let p = &problem.params[island.param];
+    let again = island.bad_again.map_or_else(String::new, |v| format!(", fails again at {}", p.show(v)));
+    format!("{} passes again from {}{again}", p.name, p.show(island.from))
+}

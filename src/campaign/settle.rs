@@ -1,0 +1,183 @@
+//! What becomes of one bad case: known, harmless, not reproduced, or shrunk to a finding.
+
+use super::{Campaign, CampaignError, capped, facts, shown};
+use crate::exec::blame::{Blame, blame};
+use crate::exec::job::CaseResult;
+use crate::exec::prober::PoolProber;
+use crate::exec::{ProbeError, Signature, Verdict, ranks};
+use crate::finding::Finding;
+use crate::finding::known::By;
+use crate::problem::Case;
+use crate::problem::contents::mix;
+use crate::report::event::{Event, Phase};
+use crate::shrink::{self, NotShrunk, ShrinkEvent, Shrunk};
+
+/// One in so many cases that lie past the lines of a known finding is looked into all the same.
+const SAMPLE: u64 = 20;
+
+/// What came of a bad case.
+pub struct Settled {
+    /// Repeats came to the same verdict, as far as there were any.
+    pub steady: bool,
+    pub new_finding: bool,
+}
+
+const OLD: Settled = Settled { steady: true, new_finding: false };
+
+/// Settles a bad case.
+///
+/// # Errors
+/// Where no verdict can be had any more, or the store cannot be written.
+pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -> Result<Settled, CampaignError> {
+    let Some(signature) = Signature::of(&result.verdict) else { return Ok(OLD) };
+    if let Some(name) = known(c, id, case, &signature) {
+        c.count_known(id, &name)?;
+        return Ok(OLD);
+    }
+    if capped(&c.counts, &signature.to_string(), c.options.shrinks) {
+        c.counts.not_shrunk += 1;
+        return Ok(OLD);
+    }
+    c.progress(Phase::Confirming);
+    match blame(c.pool, case, c.options.seed, result, c.options.confirm, c.options.gap_rule)? {
+        Blame::Alone { verdict, bad, runs } => {
+            let signature = Signature::of(&verdict);
+            c.reporter.event(&Event::Confirmed {
+                id,
+                verdict: verdict.clone(),
+                signature: signature.clone(),
+                bad,
+                runs,
+            });
+            let steady = bad == runs;
+            match signature {
+                None => Ok(OLD),
+                Some(s) => alone(c, id, case, &s).map(|new_finding| Settled { steady, new_finding }),
+            }
+        }
+        Blame::GapNote { pages } => {
+            c.counts.gap_notes += 1;
+            c.note(id, format!("reads {pages} pages between rows, which this operand allows, and its result is right"));
+            Ok(OLD)
+        }
+        Blame::History { verdict, before } => {
+            let Some(signature) = Signature::of(&verdict) else { return Ok(OLD) };
+            let new_finding = file_history(c, id, case, &signature, verdict, before)?;
+            Ok(Settled { steady: false, new_finding })
+        }
+        Blame::Unreproduced { runs } => {
+            c.counts.unreproduced += 1;
+            c.note(id, format!("passed {runs} of {runs} times alone, and after what ran before it"));
+            Ok(Settled { steady: false, new_finding: false })
+        }
+    }
+}
+
+/// The known finding that a case is counted for without running it again.
+fn known(c: &Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Option<String> {
+    let found = c.known.matching(c.pool.problem(), &c.target, case, signature)?;
+    let sampled = found.by == By::PastLines && mix(c.options.seed, id).is_multiple_of(SAMPLE);
+    (!sampled).then_some(found.name)
+}
+
+/// A case that fails alone: shrinks it, unless that was done often enough, and files what is new.
+fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Result<bool, CampaignError> {
+    let problem = std::sync::Arc::clone(c.pool.problem());
+    if let Some(found) = c.known.matching(&problem, &c.target, case, signature).filter(|m| m.by == By::OwnCase) {
+        c.count_known(id, &found.name)?;
+        return Ok(false);
+    }
+    let key = signature.to_string();
+    if capped(&c.counts, &key, c.options.shrinks) {
+        c.counts.not_shrunk += 1;
+        return Ok(false);
+    }
+    *c.counts.shrinks.entry(key).or_default() += 1;
+    c.reporter.event(&Event::Shrinking { id, case: shown(&problem, case) });
+    let shrunk = match shrink_case(c, case, signature) {
+        Ok(s) => s,
+        Err(NotShrunk::Probe(e)) => {
+            // The case is confirmed: it is kept as it is before the run ends.
+            c.store.save_raw(&problem, &c.target, case, signature)?;
+            return Err(e.into());
+        }
+        Err(other) => {
+            c.counts.unreproduced += 1;
+            c.note(id, other.to_string());
+            return Ok(false);
+        }
+    };
+    for slip in &shrunk.slips {
+        c.store.save_raw(&problem, &c.target, &slip.case, &slip.signature)?;
+    }
+    let stopped = shrunk.stopped.clone();
+    if let Some(m) = c.known.same_minimal(&problem, &c.target, &shrunk.minimal, &shrunk.signature) {
+        c.count_known(id, &m.name)?;
+        return stopped.map_or(Ok(false), |e| Err(e.into()));
+    }
+    let new = file(c, id, case, &shrunk)?;
+    stopped.map_or(Ok(new), |e| Err(e.into()))
+}
+
+fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Result<Shrunk, NotShrunk> {
+    let problem = std::sync::Arc::clone(c.pool.problem());
+    let mut prober = PoolProber::new(c.pool, c.options.seed, c.options.gap_rule);
+    let options = shrink::Options { confirm: c.options.confirm, seed: c.options.seed, ..shrink::Options::default() };
+    let (tally, started) = (c.tally.clone(), c.started);
+    let reporter = &mut *c.reporter;
+    let mut best = problem.short(&case.params);
+    shrink::shrink(&problem, case, Some(signature), &mut prober, &options, &mut |event| match event {
+        ShrinkEvent::Accepted(step) => {
+            best = problem.short(&step.case.params);
+            reporter.event(&Event::Shrunk { step: step.by.to_owned(), case: shown(&problem, &step.case) });
+        }
+        ShrinkEvent::Probed { .. } => {
+            let (tally, seconds) = (tally.clone(), started.elapsed().as_secs_f64());
+            reporter.event(&Event::Progress { phase: Phase::Shrinking(best.clone()), tally, seconds });
+        }
+        ShrinkEvent::Phase(_) => {}
+    })
+}
+
+/// Files a shrunk case, with what the other value seeds and the ranks say.
+fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Result<bool, CampaignError> {
+    let mut shrunk = shrunk.clone();
+    let more = facts::other_seeds(c.pool, c.options.seed, &mut shrunk)
+        .and_then(|()| ranks::sweep(c.pool, &shrunk.minimal, c.options.seed, c.options.gap_rule));
+    // What was found is filed before an interruption ends the run.
+    let (table, stopped) = match more {
+        Ok(table) => (table, None),
+        Err(e) => (None, Some(e)),
+    };
+    let stated = facts::facts(&context(c), original, &shrunk, table.as_ref());
+    let summary = facts::summary(c.pool.problem(), &stated, &shrunk);
+    let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
+    let new = c.file(id, finding, summary)?;
+    stopped.map_or(Ok(new), |e| Err(e.into()))
+}
+
+/// Files a case that fails only after others, as it is.
+fn file_history(
+    c: &mut Campaign<'_>,
+    id: u64,
+    case: &Case,
+    signature: &Signature,
+    verdict: Verdict,
+    before: Vec<Case>,
+) -> Result<bool, CampaignError> {
+    let stated = facts::history(&context(c), case, signature, verdict, before);
+    let summary = facts::history_summary(c.pool.problem(), &stated);
+    let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
+    c.file(id, finding, summary)
+}
+
+fn context(c: &Campaign<'_>) -> facts::Context {
+    facts::Context {
+        problem: std::sync::Arc::clone(&c.problem),
+        target: c.target.clone(),
+        pins: c.options.pins.clone(),
+        profile: c.options.profile.clone(),
+        seed: c.options.seed,
+        environment: c.environment.clone(),
+    }
+}

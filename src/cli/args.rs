@@ -1,0 +1,321 @@
+//! The command line.
+
+use crate::problem::{Narrow, Placement, Value};
+use crate::target::TargetSpec;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Finds the shape at which a GEMM or a collective touches memory it does not own, and shrinks it to the boundary.
+#[derive(Debug, Parser)]
+#[command(name = "shrinkfault", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Hunt shapes of D = alpha op(A) op(B) + beta C that fault, hang or come out wrong
+    #[command(after_help = GEMM_HELP)]
+    Gemm(Hunt),
+    /// Hunt shapes of an all-gather that fault, hang or come out wrong
+    #[command(after_help = ALLGATHER_HELP)]
+    Allgather {
+        /// Largest number of ranks tried
+        #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(i64).range(1..=4096))]
+        ranks: i64,
+        #[command(flatten)]
+        hunt: Hunt,
+    },
+    /// Run one case once, with all detail
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
+    /// Shrink one case to its boundary
+    #[command(after_help = RUN_HELP)]
+    Shrink(ShrinkArgs),
+    /// Copy a finding into regressions/
+    Keep {
+        /// A finding file
+        finding: PathBuf,
+        /// Folder of kept findings
+        #[arg(long, value_name = "DIR", default_value = "regressions")]
+        regressions: PathBuf,
+    },
+    /// List the targets of this version, and the libraries found on this machine
+    Targets,
+    /// Say what this machine can do: memory, libraries, self-test
+    Doctor {
+        /// Seconds, or a time such as 90s or 2m: how long one case may take
+        #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+        case_timeout: Duration,
+    },
+    #[command(name = "__worker", hide = true)]
+    Worker(WorkerArgs),
+}
+
+/// Options of a hunt.
+#[derive(Debug, Clone, Args)]
+pub struct Hunt {
+    /// What is tested: auto, sim:MODEL, cblas, ... (see `shrinkfault targets`)
+    #[arg(long, value_name = "TARGET", default_value = "auto")]
+    pub target: String,
+    #[command(flatten)]
+    pub library: Library,
+    /// Seed of the search; the same seed, corpus, target and --cases give the same cases
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// End after this time, such as 30s, 5m or 2h [default: no limit]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub time: Option<Duration>,
+    /// End after this many cases [default: 10000, or no limit with --time]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub cases: Option<u64>,
+    /// Go on after the first new finding
+    #[arg(long)]
+    pub keep_going: bool,
+    #[command(flatten)]
+    pub pins: Pins,
+    #[command(flatten)]
+    pub exec: Exec,
+    /// Shapes tried: strided inflates leading dimensions, packed leaves them at their least
+    #[arg(long, value_enum, default_value_t = Profile::Strided)]
+    pub profile: Profile,
+    /// Operand placement, instead of a mixture: end, start, end+PAD, end/ALIGN (bytes)
+    #[arg(long, value_name = "PLACE")]
+    pub placement: Option<Placement>,
+    /// Seed cases, one file each [default: those that come with the program]
+    #[arg(long, value_name = "DIR")]
+    pub corpus: Option<PathBuf>,
+    /// Known findings are read from here and from --out
+    #[arg(long, value_name = "DIR", default_value = "regressions")]
+    pub regressions: PathBuf,
+    /// Exit with 1 for findings that are known already, too
+    #[arg(long)]
+    pub fail_known: bool,
+    /// Shrinks per signature before further cases are only counted
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub shrinks: u32,
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A finding, a corpus case, or parameters such as gemm:m=608,n=5376,k=21504
+    pub case: String,
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    #[command(flatten)]
+    pub library: Library,
+    #[command(flatten)]
+    pub pins: Pins,
+    #[command(flatten)]
+    pub exec: Exec,
+    /// Operand placement: end, start, end+PAD, end/ALIGN (bytes)
+    #[arg(long, value_name = "PLACE")]
+    pub placement: Option<Placement>,
+    /// Knob of the target
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub knob: Vec<(String, String)>,
+    /// Run the case once per rank, each in a process of its own, and list which ranks fail
+    #[arg(long)]
+    pub each_rank: bool,
+    /// Seed of the operand contents
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+}
+
+/// Options of `shrink`.
+#[derive(Debug, Args)]
+pub struct ShrinkArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// End after this time and keep the smallest case so far
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub time: Option<Duration>,
+    /// strided leaves strides free, packed keeps them at their least
+    #[arg(long, value_enum, default_value_t = Profile::Strided)]
+    pub profile: Profile,
+    /// How integers are searched; plain bisection is there to be compared with
+    #[arg(long, value_enum, default_value_t = Strategy::HintFirst)]
+    pub strategy: Strategy,
+}
+
+/// The library under test.
+#[derive(Debug, Clone, Args)]
+pub struct Library {
+    /// File of the library, for targets that load one
+    #[arg(long, value_name = "PATH")]
+    pub lib: Option<String>,
+    /// Width of the library's integers in bits, where it cannot be detected
+    #[arg(long, value_name = "BITS", value_parser = int_width)]
+    pub int_width: Option<u32>,
+}
+
+/// What is pinned or limited.
+#[derive(Debug, Clone, Args)]
+pub struct Pins {
+    /// Pin a parameter, such as m=1 or transA=T; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = set)]
+    pub set: Vec<Narrow>,
+    /// Limit an integer parameter, such as m=1..4096; may be repeated
+    #[arg(long, value_name = "NAME=MIN..MAX", value_parser = range)]
+    pub range: Vec<Narrow>,
+    /// Pin the element type: the same as --set dtype=TYPE
+    #[arg(long, value_name = "TYPE")]
+    pub dtype: Option<String>,
+}
+
+/// How cases are executed and where results go.
+#[derive(Debug, Clone, Args)]
+pub struct Exec {
+    /// Workers side by side [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Folder for findings, counts and the journal
+    #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
+    pub out: PathBuf,
+    /// Write events as JSON Lines to stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Largest work of one case in multiply-adds or moved elements; above it a library skips, a model runs a sample
+    /// [default: 268435456, in a hunt on a model 4194304]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_work: Option<u64>,
+    /// Most memory mapped for one case, such as 512MiB
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
+    pub max_memory: u64,
+    /// How long one case may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub case_timeout: Duration,
+    /// How long a worker may take to start
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub start_timeout: Duration,
+    /// Runs that must fail, each in a fresh process, before a case counts as confirmed
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub confirm: u32,
+    /// Reads between the rows of an operand are failures too
+    #[arg(long)]
+    pub strict_gaps: bool,
+    /// Print less
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Arguments that the supervisor gives a worker.
+#[derive(Debug, Args)]
+pub struct WorkerArgs {
+    #[arg(long)]
+    pub problem: String,
+    #[arg(long)]
+    pub target: TargetSpec,
+    #[arg(long)]
+    pub arena: u64,
+    #[arg(long)]
+    pub int_width: Option<u32>,
+    #[arg(long)]
+    pub identify: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    Strided,
+    Packed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Strategy {
+    HintFirst,
+    PlainBisection,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = match text.parse::<f64>() {
+        Ok(s) if (0.001..=1e9).contains(&s) => return Ok(Duration::from_secs_f64(s)),
+        Ok(_) => None,
+        Err(_) => humantime::parse_duration(text).ok().filter(|d| !d.is_zero()),
+    };
+    parsed.ok_or_else(|| "write a time such as 30s, 5m or 2h".to_owned())
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let parsed = text.parse::<bytesize::ByteSize>().map(|b| b.as_u64());
+    parsed.ok().filter(|b| *b >= 4096).ok_or_else(|| "write a size of at least 4KiB, such as 512MiB".to_owned())
+}
+
+fn int_width(text: &str) -> Result<u32, String> {
+    match text {
+        "32" => Ok(32),
+        "64" => Ok(64),
+        _ => Err("integers of a BLAS have 32 or 64 bits".to_owned()),
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((n, v)) if !n.is_empty() && !v.is_empty() => Ok((n.to_owned(), v.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+fn set(text: &str) -> Result<Narrow, String> {
+    let (param, value) = pair(text)?;
+    Ok(Narrow::Set { param, value: Value::from_word(&value) })
+}
+
+fn range(text: &str) -> Result<Narrow, String> {
+    let (param, span) = pair(text)?;
+    let bad = || "write NAME=MIN..MAX with integers, both included".to_owned();
+    let (min, max) = span.split_once("..").ok_or_else(bad)?;
+    let number = |t: &str| t.trim_start_matches('=').replace('_', "").parse::<i64>().map_err(|_| bad());
+    let (min, max) = (number(min)?, number(max)?);
+    if min > max {
+        return Err(format!("{param}: {min} is above {max}"));
+    }
+    Ok(Narrow::Range { param, min, max })
+}
+
+const GEMM_HELP: &str = "\
+Parameters: m n k, transA transB (N or T), lda ldb ldc, out (C in place, or a separate D with ldd), batch with strideA
+strideB strideC strideD, dtype (f32 f64 f16 bf16), alpha, beta, offA offB offC. All distances are in elements.
+
+Matrices are column-major, as in BLAS. A row-major caller computing C = A B (PyTorch, C arrays) calls it as
+C' = B' A': its second factor is our A, its first factor is our B, its columns are our m, its rows our n.
+
+Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup, 4 device unhealthy, 6 nothing ran, 130/143 interrupted.";
+
+const ALLGATHER_HELP: &str = "\
+Parameters: ranks, M rows and N columns per rank, strideIn and strideOut (distance between rows, elements), inplace,
+dtype (f32 bf16 f16 f64). Row i of rank r becomes row r*M + i of every output. A plain count per rank is M=1, N=count.
+
+Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup, 4 device unhealthy, 6 nothing ran, 130/143 interrupted.";
+
+const RUN_HELP: &str = "\
+The case is a finding, a corpus file, or parameters: gemm:m=608,n=5376,k=21504,transB=T. Parameters that are not
+named take their least value, strides are packed. --set overrides a parameter of a file.
+
+Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 1 finding written, 0 the case does not fail.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_sizes_and_ranges_are_read_or_refused_with_a_sentence() {
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        for bad in ["", "0", "-1", "nan", "inf", "5 parsecs", "1e300"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert_eq!(bytes("1GiB"), Ok(1 << 30));
+        assert!(bytes("12").is_err() && bytes("many").is_err());
+        assert_eq!(range("m=1..4_096"), Ok(Narrow::Range { param: "m".into(), min: 1, max: 4096 }));
+        assert!(range("m=9..1").is_err() && range("m=1").is_err() && range("=1..2").is_err());
+    }
+}

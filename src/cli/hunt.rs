@@ -1,0 +1,201 @@
+//! `gemm`, `allgather`: a hunt from the command line to its exit status.
+
+use super::args::{Hunt, Profile};
+use super::exit::{ExitStatus, Failure};
+use super::output;
+use super::session::{Request, Session};
+use crate::campaign::{Campaign, CampaignError, Options, Parts};
+use crate::exec::ProbeError;
+use crate::exec::ranks::ONLY_RANK;
+use crate::finding::{Environment, Known, Store, store};
+use crate::problem::{Case, Narrow, Problem, Value};
+use crate::report::event::{Event, Reporter, Summary};
+use crate::search::corpus::{self, Seed};
+use crate::search::{self, Generator, SpanLimits};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Cases of a hunt for which neither --time nor --cases is given.
+const DEFAULT_CASES: u64 = 10_000;
+/// Work of one case of a model in a hunt: about 10 ms. A larger case runs some of its work-groups, which is all that a
+/// model's offsets need; a library gets the cap of [`Caps`](crate::target::Caps).
+const MODEL_WORK: u64 = 1 << 22;
+
+/// Runs a hunt. `also` restricts the problem beside what the user pins.
+///
+/// # Errors
+/// One sentence and its exit status.
+pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
+    let (store, mut warnings) = Store::open(&hunt.exec.out).map_err(Failure::setup)?;
+    let session = Session::open(Request {
+        problem,
+        target: &hunt.target,
+        library: &hunt.library,
+        pins: &hunt.pins,
+        also,
+        // The generator packs strides itself, so that it can tell packed parameters from pinned ones.
+        profile: Profile::Strided,
+        exec: &hunt.exec,
+        time: hunt.time,
+        model_work: MODEL_WORK,
+    })?;
+    let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.exec.out)]);
+    warnings.extend(more);
+    let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
+    for warning in &warnings {
+        eprintln!("warning: {}", warning.0);
+    }
+    reporter.event(&started(&session, hunt));
+    reporter.event(&session.self_test()?);
+    let generator = generator(&session, hunt)?;
+    let mut campaign = campaign(&session, hunt, store, known, generator, &mut *reporter)?;
+    let (summary, error) = campaign.run();
+    drop(campaign);
+    drop(reporter);
+    finish(&session, hunt, &summary, error)
+}
+
+fn started(session: &Session, hunt: &Hunt) -> Event {
+    let description = &session.pool.hello().description;
+    Event::Started {
+        version: env!("CARGO_PKG_VERSION"),
+        problem: session.builtin.name.to_owned(),
+        target: session.target.to_string(),
+        title: description.title.clone(),
+        model: description.model,
+        seed: hunt.seed,
+        jobs: session.pool.settings().jobs,
+        pins: session.pins.iter().map(Narrow::to_string).collect(),
+        out: hunt.exec.out.clone(),
+        arena_bytes: session.pool.hello().arena.len,
+    }
+}
+
+fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
+    let arena = session.pool.hello().arena;
+    let caps = session.pool.settings().caps;
+    let len = i128::from(arena.len);
+    let limits = SpanLimits {
+        span_bytes: len / 8,
+        arena_bytes: len / 4 * 3,
+        work: i128::from(caps.work),
+        memory: i128::from(caps.memory),
+        page_bytes: arena.page_bytes as i64,
+        sampled: session.pool.hello().description.model,
+        ..SpanLimits::default()
+    };
+    let options = search::Options {
+        profile: match hunt.profile {
+            Profile::Strided => search::Profile::Strided,
+            Profile::Packed => search::Profile::Packed,
+        },
+        limits,
+        placement: hunt.placement,
+        knobs: knobs(session)?,
+        ..search::Options::default()
+    };
+    let corpus = seeds(session.problem(), &session.builtin.problem(), hunt)?;
+    Generator::new(Arc::clone(session.problem()), hunt.seed, options, corpus).map_err(Failure::usage)
+}
+
+/// The knobs that cases draw from. Which rank plays is evidence about a case, not another code path.
+fn knobs(session: &Session) -> Result<BTreeMap<String, Vec<Value>>, Failure> {
+    let plainest = session.problem().plainest().ok_or_else(|| Failure::usage("no case satisfies all restrictions"))?;
+    let mut knobs = session.pool.knobs(&plainest)?;
+    knobs.remove(ONLY_RANK);
+    Ok(knobs)
+}
+
+/// Seed cases: those of the folder, else the ones that come with the program, each moved into the restrictions.
+fn seeds(narrowed: &Problem, problem: &Problem, hunt: &Hunt) -> Result<Vec<Case>, Failure> {
+    let seeds: Vec<Seed> = match &hunt.corpus {
+        Some(folder) => corpus::read_folder(folder, &problem.name)
+            .map_err(Failure::usage)?
+            .into_iter()
+            .map(|(_, seed)| seed)
+            .collect(),
+        None => corpus::built_in(&problem.name).map_err(Failure::usage)?,
+    };
+    let mut cases = vec![];
+    for seed in &seeds {
+        let moved = seed.transfer(problem, narrowed).map_err(Failure::usage)?;
+        cases.extend(moved.map(|case| Case { placement: hunt.placement.unwrap_or(case.placement), ..case }));
+    }
+    Ok(cases)
+}
+
+fn campaign<'a>(
+    session: &'a Session,
+    hunt: &Hunt,
+    mut store: Store,
+    known: Known,
+    generator: Generator,
+    reporter: &'a mut (dyn Reporter + Send),
+) -> Result<Campaign<'a>, Failure> {
+    let target = session.target.to_string();
+    store
+        .journal
+        .write(&store::Line::Start {
+            journal: store::JOURNAL_FORMAT,
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            problem: session.builtin.name,
+            target: &target,
+            seed: hunt.seed,
+        })
+        .map_err(Failure::setup)?;
+    let cases = match (hunt.cases, hunt.time) {
+        (None, None) => Some(DEFAULT_CASES),
+        (cases, _) => cases,
+    };
+    Ok(Campaign::new(Parts {
+        pool: &session.pool,
+        problem: session.builtin.problem(),
+        target: session.target.clone(),
+        generator,
+        known,
+        store,
+        environment: Environment::read("cpu", &session.pool.hello().description),
+        options: Options {
+            cases,
+            keep_going: hunt.keep_going,
+            confirm: hunt.exec.confirm,
+            shrinks: hunt.shrinks,
+            seed: hunt.seed,
+            gap_rule: output::gap_rule(&hunt.exec),
+            profile: output::profile_word(hunt.profile).to_owned(),
+            pins: session.pins.clone(),
+        },
+        reporter,
+        started: session.started,
+    }))
+}
+
+fn finish(
+    session: &Session,
+    hunt: &Hunt,
+    summary: &Summary,
+    error: Option<CampaignError>,
+) -> Result<ExitStatus, Failure> {
+    match error {
+        None => {}
+        Some(CampaignError::Probe(ProbeError::Interrupted)) => {
+            return Ok(ExitStatus::of_signal(session.interrupt.signal()));
+        }
+        Some(CampaignError::Probe(e)) => return Err(e.into()),
+        Some(CampaignError::Store(e)) => return Err(Failure::setup(e)),
+        Some(CampaignError::NotFiled(e)) => {
+            // The finding exists nowhere else.
+            eprintln!("{}", e.toml);
+            return Err(Failure::setup(format!("{e}; the finding is printed above")));
+        }
+    }
+    let known: u64 = summary.known.values().sum();
+    Ok(if !summary.findings.is_empty() || (hunt.fail_known && known > 0) {
+        ExitStatus::Found
+    } else if summary.tally.ran() == 0 {
+        ExitStatus::NothingRan
+    } else {
+        ExitStatus::Fine
+    })
+}

@@ -1,0 +1,68 @@
+//! The command line: one file per subcommand.
+
+pub mod args;
+mod doctor;
+pub mod exit;
+mod hunt;
+mod one;
+mod output;
+mod run;
+pub mod session;
+mod shrink;
+mod targets;
+mod worker;
+
+use crate::finding::store::{self, Kept};
+use crate::problem::Narrow;
+use args::{Cli, Command};
+use clap::Parser;
+use exit::{ExitStatus, Failure};
+
+/// Parses the arguments of the process, runs the command, and gives its exit code.
+pub fn main() -> i32 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are no errors; clap says which stream they belong to.
+            let _ = e.print();
+            return if e.use_stderr() { ExitStatus::Usage.code() } else { ExitStatus::Fine.code() };
+        }
+    };
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(cli.command))) {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => {
+            eprintln!("error: {failure}");
+            failure.status.code()
+        }
+        Err(_) => {
+            eprintln!("error: this is a bug of shrinkfault; please report it with the message above");
+            ExitStatus::Internal.code()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<i32, Failure> {
+    let status = match command {
+        Command::Gemm(hunt) => hunt::run("gemm", &hunt, vec![])?,
+        Command::Allgather { ranks, hunt } => {
+            let world = Narrow::Range { param: "ranks".to_owned(), min: 1, max: ranks };
+            hunt::run("allgather", &hunt, vec![world])?
+        }
+        Command::Run(args) => run::run(&args)?,
+        Command::Shrink(args) => shrink::run(&args)?,
+        Command::Keep { finding, regressions } => {
+            match store::keep(&finding, &regressions).map_err(Failure::usage)? {
+                Kept::Now(path) => println!("kept as {}; commit it", path.display()),
+                Kept::Already(path) => println!("{} holds it already", path.display()),
+            }
+            ExitStatus::Fine
+        }
+        Command::Targets => {
+            targets::run();
+            ExitStatus::Fine
+        }
+        Command::Doctor { case_timeout } => doctor::run(case_timeout)?,
+        Command::Worker(args) => return Ok(worker::main(args)),
+    };
+    Ok(status.code())
+}

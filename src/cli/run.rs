@@ -1,0 +1,122 @@
+//! `run`: one case once, with all detail.
+
+use super::args::{Profile, RunArgs};
+use super::exit::{ExitStatus, Failure};
+use super::one::{self, One};
+use super::output;
+use crate::campaign::{facts, shown};
+use crate::exec::blame::settle_gap;
+use crate::exec::{Verdict, ranks};
+use crate::problem::Problem;
+use crate::report::terminal::model_note;
+use crate::worker::Layout;
+use serde_json::json;
+
+/// Runs the case in a fresh process and says all that is known.
+///
+/// # Errors
+/// One sentence and its exit status.
+pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
+    let one = one::open(args, Profile::Strided, None)?;
+    if args.each_rank {
+        return each_rank(args, &one);
+    }
+    let pool = &one.session.pool;
+    let before = one.input.finding.as_ref().map(|f| f.facts().before.clone()).unwrap_or_default();
+    let (verdict, kernel) = if before.is_empty() {
+        let result = pool.probe(&one.case, args.seed, true)?;
+        let settled = settle_gap(pool, &one.case, args.seed, &result, output::gap_rule(&args.exec))?;
+        if settled.gap_pages > 0 && settled.verdict.is_pass() {
+            eprintln!("note: read {} pages between rows without harm", settled.gap_pages);
+        }
+        (settled.verdict, result.kernel)
+    } else {
+        let verdict = pool.run_after(&before, &one.case, args.seed)?;
+        let lost = || Failure::setup("one of the cases that run before this one ended the process");
+        (verdict.ok_or_else(lost)?, None)
+    };
+    if args.exec.json {
+        let event =
+            json!({"event": "run", "case": shown(pool.problem(), &one.case), "verdict": verdict, "kernel": kernel});
+        println!("{event}");
+    } else {
+        print(&one, &verdict, kernel.as_deref());
+    }
+    Ok(status(&verdict))
+}
+
+fn status(verdict: &Verdict) -> ExitStatus {
+    if verdict.is_bad() {
+        ExitStatus::Found
+    } else if verdict.is_pass() {
+        ExitStatus::Fine
+    } else {
+        ExitStatus::NothingRan
+    }
+}
+
+fn each_rank(args: &RunArgs, one: &One) -> Result<ExitStatus, Failure> {
+    let pool = &one.session.pool;
+    let table = ranks::sweep(pool, &one.case, args.seed, output::gap_rule(&args.exec))?;
+    let none = || Failure::usage(format!("{} cannot play one rank alone; leave out --each-rank", one.session.target));
+    let table = table.ok_or_else(none)?;
+    if args.exec.json {
+        let event = json!({"event": "ranks", "case": shown(pool.problem(), &one.case), "failing": table.failing,
+            "passing": table.passing, "not_run": table.not_run, "verdicts": table.verdicts});
+        println!("{event}");
+    } else {
+        println!("case     {}", shown(pool.problem(), &one.case).short);
+        println!("target   {} ({})", one.session.target, pool.hello().description.title);
+        for (rank, verdict) in &table.verdicts {
+            let said = facts::evidence(verdict, None).join("; ");
+            println!("rank {rank:<3} {} {said}", verdict.word());
+        }
+    }
+    Ok(match (table.failing.is_empty(), table.passing.is_empty()) {
+        (false, _) => ExitStatus::Found,
+        (true, false) => ExitStatus::Fine,
+        (true, true) => ExitStatus::NothingRan,
+    })
+}
+
+fn print(one: &One, verdict: &Verdict, kernel: Option<&str>) {
+    let pool = &one.session.pool;
+    let problem = pool.problem();
+    println!("case     {}", shown(problem, &one.case).short);
+    println!("target   {} ({})", one.session.target, pool.hello().description.title);
+    if let Some(kernel) = kernel {
+        println!("kernel   {kernel}");
+    }
+    operands(problem, one);
+    println!("verdict  {}", verdict.word());
+    let element = match verdict {
+        Verdict::Fault(f) => f.hit.as_ref(),
+        Verdict::Wrong(w) => w.hit.as_ref(),
+        _ => None,
+    }
+    .and_then(|h| problem.operand(&h.operand))
+    .map(|o| problem.element_bytes(o, &one.case.params.0));
+    for line in facts::evidence(verdict, element) {
+        println!("         {line}");
+    }
+    if pool.hello().description.model {
+        println!("{}", model_note(&problem.name));
+    }
+}
+
+/// Extreme offsets and addresses of every operand.
+fn operands(problem: &std::sync::Arc<Problem>, one: &One) {
+    let Ok(instance) = problem.instance(one.case.clone()) else { return };
+    let layout = Layout::plan(&one.session.pool.hello().arena, &[&instance]).ok();
+    for view in instance.views.iter().flatten() {
+        let name = &problem.operands[view.operand].name;
+        let (low, high) = (view.lowest(0), view.highest(view.copies() - 1));
+        let at = layout.as_ref().map_or_else(String::new, |l| format!(", base {:#x}", l.base(0, view.operand, 0)));
+        let copies = if view.copies() > 1 { format!(", {} copies", view.copies()) } else { String::new() };
+        println!("operand  {name}: element offsets {low} to {high} of {} bytes each{copies}{at}", view.element_bytes);
+    }
+    if let Some(layout) = layout {
+        let moat = bytesize::ByteSize::b(layout.moat_bytes());
+        println!("moats    {moat} unmapped on both sides of every operand");
+    }
+}

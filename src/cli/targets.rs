@@ -1,0 +1,39 @@
+//! `targets`: what this version can test, and what of it is on this machine.
+
+use crate::problem::BUILTINS;
+use crate::target::{cblas, sim};
+
+pub fn run() {
+    println!("sim: built-in models, on the CPU; they test no library");
+    for b in BUILTINS {
+        let default = sim::default_spec(b.name).map(|s| s.to_string());
+        for m in sim::models(b.name) {
+            let spec = format!("sim:{}", m.name);
+            let mark = if default.as_ref().is_some_and(|d| d.starts_with(&format!("{spec},")) || *d == spec) {
+                " (default)"
+            } else {
+                ""
+            };
+            println!("  {:<10} {spec:<24} {}{mark}", b.name, m.defect);
+        }
+    }
+    println!("cblas: any BLAS with sgemm and dgemm: shrinkfault gemm --target cblas --lib PATH");
+    let found = cblas::find();
+    if found.is_empty() {
+        println!("  none found in the usual folders");
+    }
+    for path in found {
+        match cblas::describe(&path) {
+            Ok(d) => println!(
+                "  {:<10} {} ({}, {}-bit integers, {})",
+                "gemm",
+                d.path.display(),
+                d.name,
+                d.int_width,
+                d.interface
+            ),
+            Err(e) => println!("  {:<10} {}: {e}", "-", path.display()),
+        }
+    }
+    println!("cuda, hip, nccl, mpi: not part of this version");
+}

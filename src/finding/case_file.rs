@@ -1,0 +1,234 @@
+//! What a user may hand to `run` and `shrink`: a finding, a seed case, or a case on the command line.
+
+use super::encode;
+use super::file::{FORMAT, Finding};
+use super::name;
+use super::read::{self, ReadError};
+use super::stored::Pairs;
+use super::{check, decode, print};
+use crate::problem::{Case, Invalid, Knobs, Placement, Problem, Value};
+use crate::target::TargetSpec;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A case as given, with what is known around it.
+#[derive(Debug, Clone)]
+pub struct CaseInput {
+    /// File or text that it came from.
+    pub source: String,
+    pub problem: Arc<Problem>,
+    /// The parameters that are named, each in its domain; the others are completed with the options of the run.
+    pub named: BTreeMap<String, Value>,
+    pub knobs: Knobs,
+    /// Where the source names one.
+    pub placement: Option<Placement>,
+    /// Where the source names one.
+    pub target: Option<TargetSpec>,
+    /// The finding with its witnesses, where the source is one.
+    pub finding: Option<Box<Finding>>,
+}
+
+/// Why there is no case. Each text is one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    #[error(transparent)]
+    File(#[from] ReadError),
+    #[error("'{text}': {what}")]
+    Text { text: String, what: String },
+    #[error("'{text}' is neither a file, nor a finding in {places}, nor a case such as m=608,n=5376")]
+    Nothing { text: String, places: String },
+}
+
+/// A seed case in a file of its own.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SeedCase {
+    pub format: i64,
+    pub problem: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    pub params: Pairs<Value>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    pub knobs: Pairs<Value>,
+}
+
+impl SeedCase {
+    /// All parameters that have a meaning are named.
+    pub fn new(problem: &Problem, target: &TargetSpec, case: &Case, note: String) -> SeedCase {
+        let case = encode::case(problem, &check::filed(problem, case));
+        SeedCase {
+            format: FORMAT,
+            problem: problem.name.clone(),
+            note: Some(note),
+            target: Some(target.to_string()),
+            placement: Some(case.placement),
+            params: case.params,
+            knobs: case.knobs,
+        }
+    }
+
+    pub fn to_toml(&self) -> Result<String, String> {
+        let table = toml::Table::try_from(self).map_err(|e| format!("cannot be written as TOML: {e}"))?;
+        Ok(print::toml(&table))
+    }
+}
+
+impl CaseInput {
+    /// Reads what the user named: a file, the name of a finding in one of `folders`, or a case (`m=608,n=5376` under
+    /// `problem`, or `gemm:m=608,n=5376`).
+    ///
+    /// # Errors
+    /// One sentence that says what to change.
+    pub fn read(text: &str, problem: Option<&str>, folders: &[PathBuf]) -> Result<CaseInput, InputError> {
+        let path = Path::new(text);
+        if path.exists() {
+            return CaseInput::from_file(path);
+        }
+        if text.contains('=') {
+            let failed = |what| InputError::Text { text: text.to_owned(), what };
+            return from_text(text, problem).map_err(failed);
+        }
+        if let Some(path) = find(text, folders) {
+            return CaseInput::from_file(&path);
+        }
+        if text.contains('/') || text.ends_with(".toml") {
+            let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+            return Err(ReadError::Io { path: path.to_owned(), source }.into());
+        }
+        let places: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
+        Err(InputError::Nothing { text: text.to_owned(), places: places.join(", ") })
+    }
+
+    /// Reads a finding or a seed case, whichever the file is.
+    ///
+    /// # Errors
+    /// A sentence with the file name.
+    pub fn from_file(path: &Path) -> Result<CaseInput, InputError> {
+        let text = read::text(path)?;
+        let source = path.display().to_string();
+        let input = parse(&source, &text).map_err(|what| ReadError::Content { path: path.to_owned(), what })?;
+        Ok(input)
+    }
+
+    /// The case under a problem that may be narrowed: parameters that nobody named are completed. `placement` is used where
+    /// the source names none.
+    ///
+    /// # Errors
+    /// Where no case of the problem has the named values.
+    pub fn case(&self, problem: &Problem, placement: Placement) -> Result<Case, Invalid> {
+        Ok(Case {
+            params: problem.complete(&self.named)?,
+            knobs: self.knobs.clone(),
+            placement: self.placement.unwrap_or(placement),
+        })
+    }
+}
+
+fn parse(source: &str, text: &str) -> Result<CaseInput, String> {
+    let table = read::head(text)?;
+    match (table.contains_key("minimal"), table.contains_key("params")) {
+        (true, _) => Ok(from_finding(source, Finding::parse(text)?)),
+        (false, true) => from_seed_case(source, read::typed(text)?),
+        (false, false) => {
+            Err("there is neither [minimal] nor [params]: this is no finding and no case file".to_owned())
+        }
+    }
+}
+
+fn from_finding(source: &str, finding: Finding) -> CaseInput {
+    let facts = finding.facts();
+    CaseInput {
+        source: source.to_owned(),
+        problem: Arc::clone(&facts.problem),
+        named: encode::params(&facts.problem, &facts.minimal.params).0.into_iter().collect(),
+        knobs: facts.minimal.knobs.clone(),
+        placement: Some(facts.minimal.placement),
+        target: Some(facts.target.clone()),
+        finding: Some(Box::new(finding)),
+    }
+}
+
+fn from_seed_case(source: &str, file: SeedCase) -> Result<CaseInput, String> {
+    let problem = decode::problem(&file.problem)?;
+    let input = CaseInput {
+        source: source.to_owned(),
+        named: named(&problem, file.params.0)?,
+        knobs: file.knobs.0.into_iter().collect(),
+        placement: file.placement.map(|p| p.parse()).transpose()?,
+        target: file.target.map(|t| t.parse()).transpose()?,
+        finding: None,
+        problem,
+    };
+    input.problem.complete(&input.named).map_err(|e| e.to_string())?;
+    Ok(input)
+}
+
+fn from_text(text: &str, problem: Option<&str>) -> Result<CaseInput, String> {
+    let (prefix, list) = match text.split_once(':') {
+        Some((prefix, rest)) if !prefix.contains('=') => (Some(prefix), rest),
+        _ => (None, text),
+    };
+    let name = match (prefix, problem) {
+        (Some(a), Some(b)) if a != b => return Err(format!("it is a case of {a}, not of {b}")),
+        (Some(name), _) | (None, Some(name)) => name,
+        (None, None) => return Err(format!("say of which problem, for instance gemm:{text}")),
+    };
+    let problem = decode::problem(name)?;
+    let mut rows: Vec<(String, Value)> = vec![];
+    for part in list.split(',') {
+        match part.split_once('=') {
+            Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+                let name = name.trim().to_owned();
+                if rows.iter().any(|(have, _)| *have == name) {
+                    return Err(format!("{name} is given twice"));
+                }
+                rows.push((name, Value::from_word(value.trim())));
+            }
+            _ => return Err(format!("'{part}' should read NAME=VALUE, for instance m=608")),
+        }
+    }
+    let named = named(&problem, rows)?;
+    let source = text.to_owned();
+    let input = CaseInput { source, named, knobs: Knobs::new(), placement: None, target: None, finding: None, problem };
+    input.problem.complete(&input.named).map_err(|e| e.to_string())?;
+    Ok(input)
+}
+
+/// The values in the form that the problem writes them.
+fn named(problem: &Problem, rows: Vec<(String, Value)>) -> Result<BTreeMap<String, Value>, String> {
+    let mut out = BTreeMap::new();
+    for (name, value) in rows {
+        let Some(i) = problem.param(&name) else {
+            let known: Vec<&str> = problem.params.iter().map(|p| p.name.as_str()).collect();
+            return Err(format!("{} has no parameter '{name}'; it has {}", problem.name, known.join(", ")));
+        };
+        let p = &problem.params[i];
+        out.insert(name, p.show(p.store(&value)?));
+    }
+    Ok(out)
+}
+
+/// The file of a finding by its name, in the folders or one level below them.
+fn find(text: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+    if !name::is_name(text) {
+        return None;
+    }
+    let file = format!("{text}.toml");
+    folders.iter().find_map(|folder| {
+        let mut places = vec![folder.clone()];
+        let below = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut below: Vec<PathBuf> = below.map(|entry| entry.path()).filter(|p| p.is_dir()).collect();
+        below.sort();
+        places.append(&mut below);
+        places.into_iter().map(|p| p.join(&file)).find(|p| p.is_file())
+    })
+}
+
+#[cfg(test)]
+#[path = "case_file_tests.rs"]
+mod tests;

@@ -1,0 +1,171 @@
+//! What happens in a run, as reporters hear of it. Reporters only consume events.
+
+use crate::exec::{Signature, Verdict};
+use crate::problem::Value;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A case in outside form.
+#[derive(Debug, Clone, Serialize)]
+pub struct ShownCase {
+    pub params: BTreeMap<String, Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub knobs: BTreeMap<String, Value>,
+    pub placement: String,
+    /// For people: the parameters that say something.
+    #[serde(skip)]
+    pub short: String,
+}
+
+/// Counts by verdict.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    pub pass: u64,
+    /// Passes of which only a part of the work-groups ran.
+    pub sampled: u64,
+    pub fault: u64,
+    pub wrong: u64,
+    pub hang: u64,
+    pub crash: u64,
+    pub refused: u64,
+    pub skipped: u64,
+}
+
+impl Tally {
+    pub fn add(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Pass { sample } => {
+                self.pass += 1;
+                self.sampled += u64::from(sample.is_some());
+            }
+            Verdict::Fault(_) => self.fault += 1,
+            Verdict::Wrong(_) => self.wrong += 1,
+            Verdict::Hang { .. } => self.hang += 1,
+            Verdict::Crash { .. } => self.crash += 1,
+            Verdict::Refused { .. } => self.refused += 1,
+            Verdict::Skipped { .. } => self.skipped += 1,
+        }
+    }
+
+    /// Cases that ran to a verdict about the target.
+    pub fn ran(&self) -> u64 {
+        self.pass + self.bad()
+    }
+
+    pub fn bad(&self) -> u64 {
+        self.fault + self.wrong + self.hang + self.crash
+    }
+
+    pub fn all(&self) -> u64 {
+        self.ran() + self.refused + self.skipped
+    }
+}
+
+/// The end of a run in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    pub tally: Tally,
+    pub seconds: f64,
+    /// Worker processes started.
+    pub processes: u64,
+    /// Page ranges mapped or unmapped, over all cases.
+    pub remapped: u64,
+    pub coverage: crate::search::Coverage,
+    /// Cases with harmless reads between rows.
+    pub gap_notes: u64,
+    /// Bad cases counted for findings that were known.
+    pub known: BTreeMap<String, u64>,
+    /// Bad cases that were not looked into: the cap of shrinks for their signature was reached, or the run ended.
+    pub not_shrunk: u64,
+    /// Bad verdicts that could not be made to happen again.
+    pub unreproduced: u64,
+    /// Names of new findings.
+    pub findings: Vec<String>,
+    /// SHA-256 over all cases, and over all verdicts, in case order: equal for equal runs.
+    pub case_digest: String,
+    pub verdict_digest: String,
+    /// Why the run ended.
+    pub ended: String,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The run begins.
+    Started {
+        version: &'static str,
+        problem: String,
+        target: String,
+        title: String,
+        /// Runs on a built-in model.
+        model: bool,
+        seed: u64,
+        jobs: usize,
+        pins: Vec<String>,
+        out: PathBuf,
+        /// Addresses reserved, bytes.
+        arena_bytes: u64,
+    },
+    /// Oracles that the self-test proved, and what it cannot prove here.
+    SelfTest { proven: Vec<String>, not_detectable: Vec<String>, seconds: f64 },
+    /// One case and its verdict, in case order.
+    Case { id: u64, origin: String, case: ShownCase, verdict: Verdict, kernel: Option<String> },
+    /// Progress, a few times a second; not in the JSON stream.
+    #[serde(skip)]
+    Progress { phase: Phase, tally: Tally, seconds: f64 },
+    /// A bad case was run alone in fresh processes.
+    Confirmed { id: u64, verdict: Verdict, signature: Option<Signature>, bad: u32, runs: u32 },
+    /// A bad case belongs to a finding that is known already.
+    Known { id: u64, finding: String },
+    /// A bad case was harmless, could not be reproduced, or is left as it is: what and why.
+    Note { id: u64, text: String },
+    /// The shrinker begins on a case.
+    Shrinking { id: u64, case: ShownCase },
+    /// The shrinker accepted a smaller case.
+    Shrunk { step: String, case: ShownCase },
+    /// A finding was written.
+    Finding { name: String, path: PathBuf, summary: Box<FindingSummary> },
+    /// The run is over.
+    Finished { summary: Box<Summary> },
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    Searching,
+    Confirming,
+    /// Best case so far.
+    Shrinking(String),
+}
+
+/// What the end of a run says aloud about a finding.
+#[derive(Debug, Clone, Serialize)]
+pub struct FindingSummary {
+    /// What faulted, one sentence.
+    pub title: String,
+    pub minimal: ShownCase,
+    pub witnesses: Vec<WitnessLine>,
+    /// Where the access went; what was seen instead of an address for wrong results.
+    pub evidence: Vec<String>,
+    pub confirmed: String,
+    pub irrelevant: Vec<String>,
+    pub notes: Vec<String>,
+    pub probes: String,
+}
+
+/// One pair of witnesses in outside form.
+#[derive(Debug, Clone, Serialize)]
+pub struct WitnessLine {
+    pub param: String,
+    pub good: Option<Value>,
+    pub bad: Value,
+    /// How often each side was run, or why there is no certificate.
+    pub note: String,
+}
+
+/// Hears of events in order.
+pub trait Reporter {
+    fn event(&mut self, event: &Event);
+}

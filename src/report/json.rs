@@ -1,0 +1,34 @@
+//! JSON Lines: one event a line on stdout. The schema is docs/events.md.
+
+use super::event::{Event, Reporter};
+use crate::exec::interrupt::Interrupt;
+use std::io::Write;
+
+/// Writes every event but progress.
+#[derive(Debug)]
+pub struct JsonLines<W: Write> {
+    out: W,
+    /// Set when the reader goes away: the run ends in order.
+    interrupt: Interrupt,
+}
+
+impl<W: Write> JsonLines<W> {
+    pub fn new(out: W, interrupt: Interrupt) -> JsonLines<W> {
+        JsonLines { out, interrupt }
+    }
+}
+
+impl<W: Write> Reporter for JsonLines<W> {
+    fn event(&mut self, event: &Event) {
+        if matches!(event, Event::Progress { .. }) {
+            return;
+        }
+        let written = serde_json::to_writer(&mut self.out, event)
+            .map_err(std::io::Error::from)
+            .and_then(|()| self.out.write_all(b"\n"))
+            .and_then(|()| self.out.flush());
+        if written.is_err() {
+            self.interrupt.set();
+        }
+    }
+}

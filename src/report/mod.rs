@@ -1,0 +1,6 @@
+//! What people and programs see of a run. Reporters consume events and decide nothing.
+
+pub mod event;
+pub mod json;
+pub mod progress;
+pub mod terminal;

@@ -1,0 +1,189 @@
+//! Plain lines for people: what happened, and at the end what to do next.
+
+use super::event::{Event, FindingSummary, Phase, Reporter, Summary, Tally};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Seconds between two progress lines where there is no terminal to redraw.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// Writes to stdout, one line or block per event.
+#[derive(Debug)]
+pub struct Plain {
+    quiet: bool,
+    /// The sentence about models, said in the first and the last line.
+    model_note: Option<String>,
+    found: Vec<String>,
+    /// When the last progress line was written; `None` never writes one.
+    progress: Option<Instant>,
+}
+
+impl Plain {
+    pub fn new(quiet: bool) -> Plain {
+        Plain { quiet, model_note: None, found: vec![], progress: None }
+    }
+
+    /// With a progress line every ten seconds, for logs.
+    pub fn with_progress(quiet: bool) -> Plain {
+        Plain { progress: (!quiet).then(Instant::now), ..Plain::new(quiet) }
+    }
+
+    fn say(&self, text: &str) {
+        // A reader that went away is noticed where it matters: at the JSON stream. Nothing found depends on stdout.
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
+}
+
+impl Reporter for Plain {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Started { version, problem, target, title, model, seed, pins, .. } => {
+                let mut line = format!("shrinkfault {version}: {problem} on {target} ({title}), seed {seed}");
+                if !pins.is_empty() {
+                    let _ = write!(line, ", with {}", pins.join(" "));
+                }
+                if *model {
+                    self.model_note = Some(model_note(problem));
+                    line.push_str(&format!("\n{}", model_note(problem)));
+                }
+                self.say(&line);
+            }
+            Event::SelfTest { proven, not_detectable, seconds } if !self.quiet => {
+                let mut line = format!("self-test: {} proven in {seconds:.1} s", proven.join(", "));
+                if !not_detectable.is_empty() {
+                    let _ = write!(line, "; not detectable here: {}", not_detectable.join(", "));
+                }
+                self.say(&line);
+            }
+            Event::Confirmed { id, verdict, signature, bad, runs } if !self.quiet => {
+                let what = signature.as_ref().map_or_else(String::new, |s| format!(" ({s})"));
+                let word = verdict.word();
+                self.say(&format!("case {id}: {word}{what}, alone in a fresh process {bad} of {runs} times"));
+            }
+            Event::Known { id, finding } if !self.quiet => self.say(&format!("case {id}: known as {finding}")),
+            Event::Note { id, text } if !self.quiet => self.say(&format!("case {id}: {text}")),
+            Event::Shrinking { case, .. } if !self.quiet => self.say(&format!("shrinking {}", case.short)),
+            Event::Finding { name, path, summary } => {
+                self.found.push(name.clone());
+                self.say(&finding(summary, path));
+            }
+            Event::Finished { summary } => {
+                let mut text = end(summary, self.quiet);
+                if let Some(note) = &self.model_note {
+                    let _ = write!(text, "\n{note}");
+                }
+                self.say(&text);
+            }
+            Event::Progress { phase, tally, seconds } => {
+                if let Some(last) = self.progress.filter(|l| l.elapsed() >= PROGRESS_EVERY) {
+                    let _ = last;
+                    self.progress = Some(Instant::now());
+                    let what = match phase {
+                        Phase::Searching => "searching".to_owned(),
+                        Phase::Confirming => "confirming".to_owned(),
+                        Phase::Shrinking(best) => format!("shrinking, best so far {best}"),
+                    };
+                    self.say(&format!("{seconds:.0} s: {what}; {} cases, {}", tally.all(), counts(tally)));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The sentence that a run on a model begins and ends with.
+pub fn model_note(problem: &str) -> String {
+    let how = if problem == "gemm" {
+        "to test a library: shrinkfault gemm --target cblas --lib /path/to/libopenblas.so"
+    } else {
+        "`shrinkfault targets` lists what else this version can test"
+    };
+    format!("note: this is a demonstration on a built-in model and tested no library of this machine; {how}")
+}
+
+/// `12 pass, 3 fault`: the verdicts that occurred.
+pub fn counts(tally: &Tally) -> String {
+    let pairs = [
+        (tally.pass, "pass"),
+        (tally.fault, "fault"),
+        (tally.wrong, "wrong"),
+        (tally.hang, "hang"),
+        (tally.crash, "crash"),
+        (tally.refused, "refused"),
+        (tally.skipped, "skipped"),
+    ];
+    let said: Vec<String> = pairs.iter().filter(|p| p.0 > 0).map(|(n, w)| format!("{n} {w}")).collect();
+    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
+}
+
+/// A finding, as read aloud.
+pub fn finding(f: &FindingSummary, path: &Path) -> String {
+    let mut out = format!("\nfound: {}\n", f.title);
+    let mut row = |label: &str, text: &str| {
+        let _ = writeln!(out, "  {label:<15} {text}");
+    };
+    row("minimal case", &f.minimal.short);
+    for w in &f.witnesses {
+        match &w.good {
+            Some(good) => {
+                row(&w.param, &format!("last good {good}, first bad {}  ({})", w.bad, w.note));
+            }
+            None => row(&w.param, &format!("{}  ({})", w.bad, w.note)),
+        }
+    }
+    for e in &f.evidence {
+        row("evidence", e);
+    }
+    row("confirmed", &f.confirmed);
+    if !f.irrelevant.is_empty() {
+        row("does not matter", &f.irrelevant.join(", "));
+    }
+    for n in &f.notes {
+        row("note", n);
+    }
+    row("probes", &f.probes);
+    row("file", &path.display().to_string());
+    let shown = path.display();
+    row("reproduce with", &format!("shrinkfault run {shown}"));
+    row("shrink further", &format!("shrinkfault shrink {shown}"));
+    row("commit with", &format!("shrinkfault keep {shown}"));
+    out
+}
+
+/// The last lines of a run.
+fn end(s: &Summary, quiet: bool) -> String {
+    let t = &s.tally;
+    let rate = if s.seconds > 0.0 { t.all() as f64 / s.seconds } else { 0.0 };
+    let mut out = format!("{} cases in {:.1} s ({rate:.0}/s): {}; {}", t.all(), s.seconds, counts(t), s.ended);
+    if t.sampled > 0 {
+        let _ = write!(out, "\n{} of the passes ran only a part of their work-groups", t.sampled);
+    }
+    if !quiet && t.ran() > 0 {
+        let per_case = s.remapped as f64 / t.all().max(1) as f64;
+        let _ = write!(out, "\n{} worker processes, {per_case:.2} page ranges remapped per case", s.processes);
+        let _ = write!(out, "\n{}", s.coverage);
+    }
+    for (name, count) in &s.known {
+        let _ = write!(out, "\nknown: {name}, {count} more cases");
+    }
+    if s.not_shrunk > 0 {
+        let _ = write!(out, "\n{} further bad cases were not looked into; they are in the journal", s.not_shrunk);
+    }
+    if s.unreproduced > 0 {
+        let _ =
+            write!(out, "\n{} bad verdicts could not be made to happen again; they are in the journal", s.unreproduced);
+    }
+    if s.gap_notes > 0 {
+        let _ = write!(out, "\n{} cases read between rows without harm", s.gap_notes);
+    }
+    match s.findings.len() {
+        0 => out.push_str("\nno new findings"),
+        1 => out.push_str("\n1 new finding"),
+        n => {
+            let _ = write!(out, "\n{n} new findings");
+        }
+    }
+    out
+}

@@ -1,0 +1,49 @@
+//! From the name of a target to the target.
+
+use super::cblas::{self, IntWidth};
+use super::{Target, TargetSpec, selftest, sim};
+use crate::problem::Problem;
+
+/// Loads the target that a spec names. `int_width` (32 or 64) settles the width of a library's integers where the
+/// library does not say.
+///
+/// # Errors
+/// One sentence, where there is no such target or it does not have the problem.
+pub fn load(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Result<Box<dyn Target>, String> {
+    let int_width = match int_width {
+        None => None,
+        Some(32) => Some(IntWidth::I32),
+        Some(64) => Some(IntWidth::I64),
+        Some(other) => return Err(format!("integers of a library have 32 or 64 bits, not {other}")),
+    };
+    match spec.family.as_str() {
+        "cblas" => Ok(Box::new(cblas::Adapter::load(spec, problem, int_width)?)),
+        _ if int_width.is_some() => Err(format!("'{spec}' has no integer width to name; leave out --int-width")),
+        "selftest" => Ok(Box::new(selftest::SelfTest::load(spec, problem)?)),
+        "sim" => sim::load(spec, problem),
+        other => Err(format!("there is no target family '{other}'; see `shrinkfault targets` for the names")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Builtin;
+
+    #[test]
+    fn what_cannot_be_loaded_is_a_sentence() {
+        let gemm = Builtin::find("gemm").unwrap().problem();
+        let allgather = Builtin::find("allgather").unwrap().problem();
+        let refused = |spec: &str, problem, width| {
+            let why = load(&spec.parse().unwrap(), problem, width).map(drop).unwrap_err();
+            assert!(!why.is_empty() && !why.contains('\n'), "{why}");
+            why
+        };
+        assert!(refused("nccl", &gemm, None).contains("no target family 'nccl'"));
+        assert!(refused("cblas@/no/such/lib.so", &gemm, None).contains("/no/such/lib.so"));
+        assert!(refused("cblas", &allgather, None).contains("allgather"));
+        assert!(refused("selftest", &allgather, None).contains("allgather"));
+        assert!(refused("selftest", &gemm, Some(64)).contains("--int-width"));
+        assert!(refused("cblas", &gemm, Some(16)).contains("16"));
+    }
+}

@@ -1,0 +1,123 @@
+//! What memory holds before a case, and what it must hold after it.
+//!
+//! At rest every mapped byte holds the canary, which is NaN in every floating-point type. Before a case the defined
+//! elements get their values; outputs that are not defined keep the canary, which is their sentinel. After it every
+//! output element is compared with its expected value and every defined input with what was written. Then all elements
+//! go back to the canary, and every mapped byte is compared: what differs is a stray write.
+
+mod break_switch;
+mod compare;
+mod region;
+mod scalar;
+
+pub use break_switch::{BREAK_VARIABLE, BrokenOracle};
+pub use compare::Damage;
+
+use super::layout::Layout;
+use super::pages::PageSet;
+use crate::device::cpu::Canary;
+use crate::problem::{Contents, Instance};
+use crate::target::IndexBox;
+use region::{MAX_DIMS, Region};
+
+/// Elements whose values are computed at once.
+const ROW: usize = 1024;
+/// Seed of the canary: any constant, so that pages that stay mapped need no second filling.
+const CANARY_SEED: u64 = 0x5eed_ca9a_4f00_d001;
+
+/// Fills and compares the memory of one case after another.
+pub struct Oracle {
+    canary: Canary,
+    broken: Option<BrokenOracle>,
+    regions: Vec<Region>,
+    values: Vec<f64>,
+}
+
+/// One case at its place.
+#[derive(Clone, Copy)]
+pub struct Placed<'a> {
+    pub layout: &'a Layout,
+    /// Its index in the layout.
+    pub index: usize,
+    pub instance: &'a Instance,
+    /// The elements that the run touches; all of them where absent.
+    pub boxes: Option<&'a [IndexBox]>,
+    /// All that is mapped.
+    pub pages: &'a PageSet,
+}
+
+impl Oracle {
+    pub fn new(broken: Option<BrokenOracle>) -> Oracle {
+        Oracle { canary: Canary::new(CANARY_SEED), broken, regions: vec![], values: vec![0.0; ROW] }
+    }
+
+    /// Why the contents of a case cannot be written or compared here.
+    pub fn unsupported(instance: &Instance) -> Option<String> {
+        instance.views.iter().flatten().find_map(|view| {
+            let operand = &instance.problem.operands[view.operand].name;
+            match view.dtype {
+                _ if view.dims.len() > MAX_DIMS => {
+                    Some(format!("operand {operand} has more than the {MAX_DIMS} dimensions that can be walked"))
+                }
+                Some(dtype) if dtype.encode(0.0, &mut [0; 8]) => None,
+                Some(dtype) => {
+                    Some(format!("operand {operand}: values of type {} cannot be written here", dtype.name()))
+                }
+                None => Some(format!("operand {operand}: its elements have no type, so no value to compare")),
+            }
+        })
+    }
+
+    /// Covers newly mapped pages with the canary.
+    ///
+    /// # Safety
+    /// The pages are mapped for writing, and no Rust reference points to them.
+    pub unsafe fn cover(&self, pages: &PageSet) {
+        for range in pages.iter() {
+            // SAFETY: passed on.
+            unsafe { self.canary.fill(range.start, range.bytes as usize) };
+        }
+    }
+
+    /// Writes the defined elements of a case.
+    ///
+    /// # Safety
+    /// Every element of the footprint lies in mapped pages, to which no Rust reference points. Every byte of them holds
+    /// the canary.
+    pub unsafe fn fill(&mut self, placed: Placed<'_>, contents: &dyn Contents) {
+        self.regions.clear();
+        for view in placed.instance.views.iter().flatten() {
+            for copy in 0..view.copies() {
+                let base = placed.layout.base(placed.index, view.operand, copy);
+                match placed.boxes {
+                    None => self.regions.extend(Region::new(view, copy, base, None)),
+                    Some(boxes) => self.regions.extend(
+                        boxes
+                            .iter()
+                            .filter(|b| (b.operand, b.copy) == (view.operand, copy))
+                            .filter_map(|b| Region::new(view, copy, base, Some(&b.ranges))),
+                    ),
+                }
+            }
+        }
+        for region in self.regions.iter().filter(|r| r.defined) {
+            region.rows(ROW, |row, index| {
+                let values = &mut self.values[..row.count];
+                contents.input_run(region.operand, region.copy, index, row.dim, values);
+                // SAFETY: the row lies in the footprint.
+                unsafe { scalar::write(region.dtype, values, row) };
+            });
+        }
+    }
+
+    /// Puts the canary back over every element of the case filled last.
+    ///
+    /// # Safety
+    /// As for [`fill`](Self::fill), and its pages are still mapped.
+    unsafe fn restore(&self) {
+        for region in self.regions.iter().filter(|r| r.defined || r.writes) {
+            // SAFETY: passed on.
+            region.bytes(|start, bytes| unsafe { self.canary.fill(start, bytes) });
+        }
+    }
+}
