@@ -333,10 +333,14 @@ fn above(e: &mut Engine, found: &mut Found) -> Result<(), ProbeError> {
         let line = Line::new(e.problem, &current, &[param], Follow::Held);
         let v = line.value();
         let top = e.start_value(param).max(v.saturating_mul(2)).min(e.problem.params[param].most());
-        let mut values: Vec<i64> = (0..LOOKS)
-            .filter_map(|i| spread(v, top, mix(e.options.seed ^ i, param as u64)).and_then(|v| line.round_down(v)))
-            .filter(|w| *w > v)
-            .collect();
+        let look = |i: u64| {
+            let random = mix(e.options.seed ^ i, param as u64);
+            // Half of them near the boundary, half of them anywhere.
+            let anywhere = v + 1 + (random % (top - v).max(1) as u64) as i64;
+            if i % 2 == 0 { spread(v, top, random) } else { Some(anywhere) }
+        };
+        let mut values: Vec<i64> =
+            (0..LOOKS).filter_map(|i| look(i).and_then(|v| line.round_down(v))).filter(|w| *w > v).collect();
         values.sort_unstable();
         values.dedup();
         island(e, found, &line, &values)?;
