@@ -337,7 +337,7 @@ fn above(e: &mut Engine, found: &mut Found) -> Result<(), ProbeError> {
             let random = mix(e.options.seed ^ i, param as u64);
             // Half of them near the boundary, half of them anywhere.
             let anywhere = v + 1 + (random % (top - v).max(1) as u64) as i64;
-            if i % 2 == 0 { spread(v, top, random) } else { Some(anywhere) }
+            if i.is_multiple_of(2) { spread(v, top, random) } else { Some(anywhere) }
         };
         let mut values: Vec<i64> =
             (0..LOOKS).filter_map(|i| look(i).and_then(|v| line.round_down(v))).filter(|w| *w > v).collect();
