@@ -234,7 +234,8 @@ fn hit(verdict: &Verdict) -> Option<&Hit> {
     }
 }
 
-fn element_bytes(problem: &Problem, case: &Case, verdict: &Verdict) -> Option<i64> {
+/// Bytes of an element of the operand that the verdict names a place of.
+pub fn element_bytes(problem: &Problem, case: &Case, verdict: &Verdict) -> Option<i64> {
     let operand = problem.operand(&hit(verdict)?.operand)?;
     Some(problem.element_bytes(operand, &case.params.0))
 }

@@ -105,6 +105,7 @@ fn integer(e: &mut Engine, found: &mut Found, param: usize) -> Result<Confirmed,
     match outcome {
         Outcome::Smaller => return Ok(Confirmed::Again),
         Outcome::Irrelevant(tried) => found.irrelevant.push((param, tried)),
+        Outcome::Fixed => {}
         Outcome::Unknown(why) => found.witnesses.push(Witness {
             param,
             first_bad: minimal(e),
@@ -160,6 +161,8 @@ enum Outcome {
         steps: u32,
     },
     Irrelevant(u32),
+    /// Constraints leave it this value alone while everything else is held: there is nothing to say of it.
+    Fixed,
     Unknown(String),
 }
 
@@ -203,7 +206,10 @@ fn up(e: &mut Engine, line: &Line) -> Result<Outcome, ProbeError> {
         .collect();
     values.sort_unstable();
     values.dedup();
-    let (mut tried, mut bad, mut why) = (0, low, String::from("no larger value makes a case"));
+    if values.iter().all(|v| line.at(*v).is_none()) {
+        return Ok(Outcome::Fixed);
+    }
+    let (mut tried, mut bad, mut why) = (0, low, String::new());
     for v in values {
         let Some(case) = line.at(v) else { continue };
         match e.classify(&case)? {
