@@ -15,6 +15,18 @@ pub enum Agreement {
 }
 
 const TOLERATED: u32 = 2;
+/// Cases beyond its line that failed in another way, after which a hypothesis no longer says where to probe: each of
+/// them cost a process.
+const ELSEWHERE: u32 = 6;
+
+/// How a case went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Bad,
+    Good,
+    /// Failed in another way.
+    Elsewhere,
+}
 
 /// One line of a quantity, and how often observations spoke against it.
 #[derive(Debug, Clone)]
@@ -22,6 +34,8 @@ struct Threshold {
     at: i128,
     bad_below: u32,
     good_above: u32,
+    /// Cases above the line that failed in another way.
+    elsewhere: u32,
 }
 
 impl Threshold {
@@ -30,7 +44,7 @@ impl Threshold {
             Agreement::Full => 0,
             Agreement::Mostly => TOLERATED,
         };
-        self.bad_below == 0 && self.good_above <= tolerated
+        self.bad_below == 0 && self.good_above <= tolerated && self.elsewhere <= ELSEWHERE
     }
 }
 
@@ -55,7 +69,7 @@ impl Beliefs {
         let mut groups: BTreeMap<Hypothesis, Vec<Threshold>> = BTreeMap::new();
         for h in hypothesis::enumerate(problem) {
             if h.crosses(problem, start) == Some(true) {
-                let threshold = Threshold { at: h.threshold(), bad_below: 0, good_above: 0 };
+                let threshold = Threshold { at: h.threshold(), bad_below: 0, good_above: 0, elsewhere: 0 };
                 groups.entry(Hypothesis { bits: 0, ..h }).or_default().push(threshold);
             }
         }
@@ -63,14 +77,15 @@ impl Beliefs {
         Beliefs { groups: groups.collect() }
     }
 
-    /// Counts a failing (`bad`) or passing case for or against every hypothesis.
-    pub fn observe(&mut self, problem: &Problem, values: &Assignment, bad: bool) {
+    /// Counts a case for or against every hypothesis.
+    pub fn observe(&mut self, problem: &Problem, values: &Assignment, outcome: Outcome) {
         for group in &mut self.groups {
             let q = group.quantity.quantity(problem, values);
             for t in &mut group.thresholds {
-                match (q.is_some_and(|q| q >= t.at), bad) {
-                    (false, true) => t.bad_below += 1,
-                    (true, false) => t.good_above += 1,
+                match (q.is_some_and(|q| q >= t.at), outcome) {
+                    (false, Outcome::Bad) => t.bad_below += 1,
+                    (true, Outcome::Good) => t.good_above += 1,
+                    (true, Outcome::Elsewhere) => t.elsewhere += 1,
                     _ => {}
                 }
             }
@@ -193,9 +208,9 @@ mod tests {
         let mut all: Vec<i64> = elements.iter().chain(&bytes).map(|b| 1i64 << b).collect();
         all.sort_unstable();
         assert_eq!(expected(&beliefs), all);
-        beliefs.observe(&problem, &line.at((1 << 29) - 1).unwrap(), false);
+        beliefs.observe(&problem, &line.at((1 << 29) - 1).unwrap(), Outcome::Good);
         assert_eq!(expected(&beliefs), [1 << 29, 1 << 30]);
-        beliefs.observe(&problem, &line.at(1 << 29).unwrap(), true);
+        beliefs.observe(&problem, &line.at(1 << 29).unwrap(), Outcome::Bad);
         assert_eq!(expected(&beliefs), [1 << 29]);
     }
 }

@@ -1,7 +1,7 @@
 //! Probing and accepting: the part that all moves share.
 
 use super::anchor::Anchor;
-use super::beliefs::Beliefs;
+use super::beliefs::{Beliefs, Outcome};
 use super::line::{Follow, Line};
 use super::observe::{Bad, Counts, Observations, Tally};
 use super::order::Key;
@@ -156,11 +156,16 @@ impl<'a> Engine<'a> {
         if self.judged.contains(params) {
             return;
         }
-        match seen {
-            Seen::Bad | Seen::Pass => self.beliefs.observe(self.problem, params, seen == Seen::Bad),
-            Seen::Other => self.slip(params, tally),
+        let outcome = match seen {
+            Seen::Bad => Outcome::Bad,
+            Seen::Pass => Outcome::Good,
+            Seen::Other => Outcome::Elsewhere,
             Seen::Nothing | Seen::Invalid => return,
+        };
+        if seen == Seen::Other {
+            self.slip(params, tally);
         }
+        self.beliefs.observe(self.problem, params, outcome);
         self.judged.insert(params.clone());
     }
 

@@ -76,7 +76,7 @@ fn hints(e: &mut Engine, line: &Line, low: i64, high: i64, by: &'static str) -> 
                 // A hint that is right has its passing neighbour: one cheap probe ends the search.
                 let below = line.round_down(v - 1).filter(|b| *b > good);
                 if let Some(below) = below
-                    && probe(e, line, below, by)? == Seen::Pass
+                    && matches!(probe(e, line, below, by)?, Seen::Pass | Seen::Other)
                 {
                     good = below;
                 }
@@ -88,7 +88,7 @@ fn hints(e: &mut Engine, line: &Line, low: i64, high: i64, by: &'static str) -> 
     }
     // The failing value is the end of the range; often it already sits on its line.
     if let Some(below) = line.round_down(high - 1).filter(|b| *b > good && crossings.contains_key(&high))
-        && probe(e, line, below, by)? == Seen::Pass
+        && matches!(probe(e, line, below, by)?, Seen::Pass | Seen::Other)
     {
         good = below;
     }
@@ -134,12 +134,17 @@ impl Range {
 
 /// Closes a range until its failing end has no neighbour left inside it.
 pub fn bisect(e: &mut Engine, line: &Line, mut range: Range, by: &'static str) -> Result<Range, ProbeError> {
-    let q = failing_share(e.cost_ratio());
+    let biased = failing_share(e.cost_ratio());
+    let mut q = biased;
     while range.inside() > 0 {
         let v = range.pick(q);
         match probe(e, line, v, by)? {
             Seen::Bad => range.high = v,
-            _ => range.low = v,
+            seen => {
+                // Where the other side fails too, in another way, neither side is cheap.
+                q = if seen == Seen::Other { 0.5 } else { biased };
+                range.low = v;
+            }
         }
     }
     Ok(range)

@@ -78,6 +78,12 @@ impl<'p> Line<'p> {
             }
             values[*p] = value;
         }
+        self.settled(&values)
+    }
+
+    /// A case with the leading values of `values`, and the others held or derived again.
+    pub fn settled(&self, values: &Assignment) -> Option<Assignment> {
+        let mut values = values.clone();
         for s in &self.dependents {
             values[*s] = self.problem.params[*s].least();
         }

@@ -136,13 +136,9 @@ fn raised_together(e: &mut Engine) -> Result<Vec<usize>, ProbeError> {
         let mut values = current.clone();
         for param in &params {
             let p = &e.problem.params[*param];
-            let v = match round {
-                0 => values[*param].saturating_add(1),
-                _ => {
-                    let random = mix(e.options.seed ^ u64::from(round), *param as u64);
-                    spread(values[*param], values[*param].saturating_add(32), random).unwrap_or(values[*param])
-                }
-            };
+            let random = (mix(e.options.seed ^ u64::from(round), *param as u64) % 8) as i64;
+            let more = [1, 5 + random, 17 + random][round as usize];
+            let v = values[*param].saturating_add(more);
             values[*param] = p.round_up(v).unwrap_or(values[*param]);
         }
         let repaired = e.problem.repair(&mut values, |i| follows(e.problem, i) && is_free(e.problem, i));
@@ -200,7 +196,7 @@ fn not_run(e: &Engine, value: i64, case: &Assignment) -> String {
 fn up(e: &mut Engine, line: &Line) -> Result<Outcome, ProbeError> {
     let low = line.value();
     let random = mix(e.options.seed, line.params()[0] as u64);
-    let far = spread(low, low.saturating_add(256), random).unwrap_or(low);
+    let far = low.saturating_add(17 + (random % 64) as i64);
     let mut values: Vec<i64> = [low.saturating_add(1), low.saturating_mul(2).saturating_add(2), far]
         .into_iter()
         .filter_map(|v| line.round_up(v).filter(|v| *v > low))

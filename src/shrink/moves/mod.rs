@@ -3,6 +3,7 @@
 mod collapse;
 mod drop_feature;
 mod element_type;
+mod exchange;
 mod lower;
 mod pack;
 mod scan;
@@ -47,7 +48,7 @@ pub fn all(strategy: Strategy) -> Vec<Box<dyn Move>> {
 /// Tried once nothing else helps.
 pub fn last(strategy: Strategy) -> Vec<Box<dyn Move>> {
     match strategy {
-        Strategy::HintFirst => vec![Box::new(collapse::Polish), Box::new(scan::Scan)],
+        Strategy::HintFirst => vec![Box::new(collapse::Polish), Box::new(exchange::Exchange), Box::new(scan::Scan)],
         Strategy::PlainBisection => vec![],
     }
 }
