@@ -153,15 +153,11 @@ pub fn history_summary(problem: &Problem, facts: &Facts) -> FindingSummary {
 
 /// What the end of a run says aloud.
 pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
-    let name = |i: usize| problem.params[i].name.clone();
     let witnesses = facts.witnesses.iter().map(|w| witness_line(problem, w)).collect();
-    let mut irrelevant: Vec<String> =
-        facts.irrelevant.iter().map(|(i, tried)| format!("{} ({tried} other values fail alike)", name(*i))).collect();
-    let same = facts.choices.iter().filter(|c| c.effect == Effect::Same);
-    irrelevant.extend(same.map(|c| format!("{}={} fails alike", name(c.param), problem.params[c.param].show(c.value))));
     let mut notes = facts.windows.clone();
     for c in facts.choices.iter().filter(|c| c.effect == Effect::Passes) {
-        notes.push(format!("passes with {}={}", name(c.param), problem.params[c.param].show(c.value)));
+        let p = &problem.params[c.param];
+        notes.push(format!("passes with {}={}", p.name, p.show(c.value)));
     }
     if let Some(r) = &facts.ranks {
         notes.push(format!("ranks that fail: {:?}; that pass: {:?}; not run: {:?}", r.failing, r.passing, r.not_run));
@@ -178,7 +174,7 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
         witnesses,
         evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
         confirmed: format!("{} of {} runs failed, each in a fresh process{rate}", t.failed, t.runs),
-        irrelevant,
+        irrelevant: irrelevant(problem, facts),
         notes,
         probes: format!(
             "{} passed, {} ended their process, {} others, in {:.1} s",
@@ -188,6 +184,25 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
             s.took.as_secs_f64()
         ),
     }
+}
+
+/// `m k lda (2 to 3 other values of each)`, then the other values of choices that fail alike, those of one parameter together.
+fn irrelevant(problem: &Problem, facts: &Facts) -> Vec<String> {
+    let mut out = vec![];
+    let tried = |pick: fn(u32, u32) -> u32| facts.irrelevant.iter().map(|(_, n)| *n).reduce(pick);
+    if let (Some(least), Some(most)) = (tried(u32::min), tried(u32::max)) {
+        let names: Vec<&str> = facts.irrelevant.iter().map(|(i, _)| problem.params[*i].name.as_str()).collect();
+        let span = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        out.push(format!("{} ({span} other values of each fail alike)", names.join(" ")));
+    }
+    for (i, p) in problem.params.iter().enumerate() {
+        let same = facts.choices.iter().filter(|c| c.param == i && c.effect == Effect::Same);
+        let values: Vec<String> = same.map(|c| p.show(c.value).to_string()).collect();
+        if !values.is_empty() {
+            out.push(format!("{}={}", p.name, values.join("|")));
+        }
+    }
+    out
 }
 
 fn witness_line(problem: &Problem, w: &Witness) -> WitnessLine {
@@ -219,7 +234,8 @@ fn hit(verdict: &Verdict) -> Option<&Hit> {
     }
 }
 
-fn element_bytes(problem: &Problem, case: &Case, verdict: &Verdict) -> Option<i64> {
+/// Bytes of an element of the operand that the verdict names a place of.
+pub fn element_bytes(problem: &Problem, case: &Case, verdict: &Verdict) -> Option<i64> {
     let operand = problem.operand(&hit(verdict)?.operand)?;
     Some(problem.element_bytes(operand, &case.params.0))
 }

@@ -88,6 +88,13 @@ struct Counts {
     shrinks: BTreeMap<String, u32>,
 }
 
+/// What a bad case turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    New,
+    Known,
+}
+
 /// One case of a round.
 struct Numbered {
     id: u64,
@@ -155,15 +162,21 @@ impl<'a> Campaign<'a> {
                 break;
             }
             self.pool.check()?;
-            if self.round(number)? && !self.options.keep_going {
-                return Ok("stopped at the first new finding (--keep-going goes on)".to_owned());
+            match self.round(number)? {
+                Some(Found::New) if !self.options.keep_going => {
+                    return Ok("stopped at the first finding (--keep-going goes on)".to_owned());
+                }
+                Some(Found::Known) if !self.options.keep_going => {
+                    return Ok("stopped at the first finding, which is known (--keep-going goes on)".to_owned());
+                }
+                _ => {}
             }
         }
         Ok(format!("all {} cases ran", self.tally.all()))
     }
 
-    /// One round; whether it gave a new finding.
-    fn round(&mut self, number: u64) -> Result<bool, CampaignError> {
+    /// One round; the first finding that it came upon.
+    fn round(&mut self, number: u64) -> Result<Option<Found>, CampaignError> {
         let planned = self.plan(number);
         let jobs: Vec<Job> = planned
             .iter()
@@ -180,11 +193,12 @@ impl<'a> Campaign<'a> {
         }
         let (results, error) = self.execute(&jobs);
         let mut outcomes = vec![];
-        let mut found = false;
+        let mut found = None;
         for ((_, cases), results) in planned.iter().zip(results) {
             let Some(results) = results else { break };
             for (numbered, result) in cases.iter().zip(results) {
-                found |= self.take(numbered, result, found, &mut outcomes)?;
+                let one = self.take(numbered, result, found.is_some(), &mut outcomes)?;
+                found = found.or(one);
             }
         }
         self.generator.fold(outcomes);
@@ -230,14 +244,14 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// Takes one result in case order; whether it became a new finding. `found`: the round has one already.
+    /// Takes one result in case order; the finding that it belongs to, if any. `found`: the round has one already.
     fn take(
         &mut self,
         numbered: &Numbered,
         result: CaseResult,
         found: bool,
         outcomes: &mut Vec<Outcome>,
-    ) -> Result<bool, CampaignError> {
+    ) -> Result<Option<Found>, CampaignError> {
         let Numbered { id, planned, origin } = numbered;
         let (id, case, problem) = (*id, &planned.case, self.pool.problem());
         self.tally.add(&result.verdict);
@@ -250,18 +264,18 @@ impl<'a> Campaign<'a> {
             verdict: result.verdict.clone(),
             kernel: result.kernel.clone(),
         });
-        let (mut steady, mut new) = (true, false);
+        let (mut steady, mut of) = (true, None);
         if let Some(signature) = Signature::of(&result.verdict) {
             self.store.journal.write(&bad_line(problem, id, case, &result.verdict, &signature))?;
             if found && !self.options.keep_going {
                 self.counts.not_shrunk += 1;
             } else {
                 let settled = settle::settle(self, id, case, &result)?;
-                (steady, new) = (settled.steady, settled.new_finding);
+                (steady, of) = (settled.steady, settled.found);
             }
         }
         outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel, steady));
-        Ok(new)
+        Ok(of)
     }
 
     fn progress(&mut self, phase: Phase) {
@@ -274,12 +288,12 @@ impl<'a> Campaign<'a> {
     }
 
     /// Counts a bad case for a finding that exists.
-    fn count_known(&mut self, id: u64, name: &str) -> Result<(), CampaignError> {
+    fn count_known(&mut self, id: u64, name: &str) -> Result<Found, CampaignError> {
         *self.counts.known.entry(name.to_owned()).or_default() += 1;
         *self.counts.unsaved.entry(name.to_owned()).or_default() += 1;
         self.store.journal.write(&Line::Finding { name, new: false })?;
         self.reporter.event(&Event::Known { id, finding: name.to_owned() });
-        Ok(())
+        Ok(Found::Known)
     }
 
     fn save_counts(&mut self) -> Result<(), CampaignError> {
@@ -289,21 +303,20 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Writes a finding, reports it, and knows it from now on; whether it is new.
-    fn file(&mut self, id: u64, finding: Finding, summary: FindingSummary) -> Result<bool, CampaignError> {
+    /// Writes a finding, reports it, and knows it from now on.
+    fn file(&mut self, id: u64, finding: Finding, summary: FindingSummary) -> Result<Found, CampaignError> {
         let name = finding.name();
         let path = match self.store.file(&finding)? {
             Filed::New(path) => path,
             Filed::Already(_) => {
-                self.count_known(id, &name)?;
-                return Ok(false);
+                return self.count_known(id, &name);
             }
         };
         self.store.journal.write(&Line::Finding { name: &name, new: true })?;
         self.counts.findings.push(name.clone());
         self.known.add(path.clone(), finding);
         self.reporter.event(&Event::Finding { name, path, summary: Box::new(summary) });
-        Ok(true)
+        Ok(Found::New)
     }
 
     fn summary(&self, ended: String) -> Summary {

@@ -1,6 +1,6 @@
 //! What becomes of one bad case: known, harmless, not reproduced, or shrunk to a finding.
 
-use super::{Campaign, CampaignError, capped, facts, shown};
+use super::{Campaign, CampaignError, Found, capped, facts, shown};
 use crate::exec::blame::{Blame, blame};
 use crate::exec::job::CaseResult;
 use crate::exec::prober::PoolProber;
@@ -19,24 +19,23 @@ const SAMPLE: u64 = 20;
 pub struct Settled {
     /// Repeats came to the same verdict, as far as there were any.
     pub steady: bool,
-    pub new_finding: bool,
+    pub found: Option<Found>,
 }
 
-const OLD: Settled = Settled { steady: true, new_finding: false };
+const NOTHING: Settled = Settled { steady: true, found: None };
 
 /// Settles a bad case.
 ///
 /// # Errors
 /// Where no verdict can be had any more, or the store cannot be written.
 pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -> Result<Settled, CampaignError> {
-    let Some(signature) = Signature::of(&result.verdict) else { return Ok(OLD) };
+    let Some(signature) = Signature::of(&result.verdict) else { return Ok(NOTHING) };
     if let Some(name) = known(c, id, case, &signature) {
-        c.count_known(id, &name)?;
-        return Ok(OLD);
+        return c.count_known(id, &name).map(|f| Settled { steady: true, found: Some(f) });
     }
     if capped(&c.counts, &signature.to_string(), c.options.shrinks) {
         c.counts.not_shrunk += 1;
-        return Ok(OLD);
+        return Ok(NOTHING);
     }
     c.progress(Phase::Confirming);
     match blame(c.pool, case, c.options.seed, result, c.options.confirm, c.options.gap_rule)? {
@@ -51,24 +50,24 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
             });
             let steady = bad == runs;
             match signature {
-                None => Ok(OLD),
-                Some(s) => alone(c, id, case, &s).map(|new_finding| Settled { steady, new_finding }),
+                None => Ok(NOTHING),
+                Some(s) => alone(c, id, case, &s).map(|found| Settled { steady, found }),
             }
         }
         Blame::GapNote { pages } => {
             c.counts.gap_notes += 1;
             c.note(id, format!("reads {pages} pages between rows, which this operand allows, and its result is right"));
-            Ok(OLD)
+            Ok(NOTHING)
         }
         Blame::History { verdict, before } => {
-            let Some(signature) = Signature::of(&verdict) else { return Ok(OLD) };
-            let new_finding = file_history(c, id, case, &signature, verdict, before)?;
-            Ok(Settled { steady: false, new_finding })
+            let Some(signature) = Signature::of(&verdict) else { return Ok(NOTHING) };
+            let found = file_history(c, id, case, &signature, verdict, before)?;
+            Ok(Settled { steady: false, found: Some(found) })
         }
         Blame::Unreproduced { runs } => {
             c.counts.unreproduced += 1;
             c.note(id, format!("passed {runs} of {runs} times alone, and after what ran before it"));
-            Ok(Settled { steady: false, new_finding: false })
+            Ok(Settled { steady: false, found: None })
         }
     }
 }
@@ -81,16 +80,15 @@ fn known(c: &Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Optio
 }
 
 /// A case that fails alone: shrinks it, unless that was done often enough, and files what is new.
-fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Result<bool, CampaignError> {
+fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Result<Option<Found>, CampaignError> {
     let problem = std::sync::Arc::clone(c.pool.problem());
     if let Some(found) = c.known.matching(&problem, &c.target, case, signature).filter(|m| m.by == By::OwnCase) {
-        c.count_known(id, &found.name)?;
-        return Ok(false);
+        return c.count_known(id, &found.name).map(Some);
     }
     let key = signature.to_string();
     if capped(&c.counts, &key, c.options.shrinks) {
         c.counts.not_shrunk += 1;
-        return Ok(false);
+        return Ok(None);
     }
     *c.counts.shrinks.entry(key).or_default() += 1;
     c.reporter.event(&Event::Shrinking { id, case: shown(&problem, case) });
@@ -104,7 +102,7 @@ fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> R
         Err(other) => {
             c.counts.unreproduced += 1;
             c.note(id, other.to_string());
-            return Ok(false);
+            return Ok(None);
         }
     };
     for slip in &shrunk.slips {
@@ -112,11 +110,11 @@ fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> R
     }
     let stopped = shrunk.stopped.clone();
     if let Some(m) = c.known.same_minimal(&problem, &c.target, &shrunk.minimal, &shrunk.signature) {
-        c.count_known(id, &m.name)?;
-        return stopped.map_or(Ok(false), |e| Err(e.into()));
+        let known = c.count_known(id, &m.name)?;
+        return stopped.map_or(Ok(Some(known)), |e| Err(e.into()));
     }
     let new = file(c, id, case, &shrunk)?;
-    stopped.map_or(Ok(new), |e| Err(e.into()))
+    stopped.map_or(Ok(Some(new)), |e| Err(e.into()))
 }
 
 fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Result<Shrunk, NotShrunk> {
@@ -140,7 +138,7 @@ fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Resu
 }
 
 /// Files a shrunk case, with what the other value seeds and the ranks say.
-fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Result<bool, CampaignError> {
+fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Result<Found, CampaignError> {
     let mut shrunk = shrunk.clone();
     let more = facts::other_seeds(c.pool, c.options.seed, &mut shrunk)
         .and_then(|()| ranks::sweep(c.pool, &shrunk.minimal, c.options.seed, c.options.gap_rule));
@@ -164,7 +162,7 @@ fn file_history(
     signature: &Signature,
     verdict: Verdict,
     before: Vec<Case>,
-) -> Result<bool, CampaignError> {
+) -> Result<Found, CampaignError> {
     let stated = facts::history(&context(c), case, signature, verdict, before);
     let summary = facts::history_summary(c.pool.problem(), &stated);
     let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;

@@ -68,7 +68,7 @@ fn each_rank(args: &RunArgs, one: &One) -> Result<ExitStatus, Failure> {
         println!("case     {}", shown(pool.problem(), &one.case).short);
         println!("target   {} ({})", one.session.target, pool.hello().description.title);
         for (rank, verdict) in &table.verdicts {
-            let said = facts::evidence(verdict, None).join("; ");
+            let said = facts::evidence(verdict, facts::element_bytes(pool.problem(), &one.case, verdict)).join("; ");
             println!("rank {rank:<3} {} {said}", verdict.word());
         }
     }
@@ -89,13 +89,7 @@ fn print(one: &One, verdict: &Verdict, kernel: Option<&str>) {
     }
     operands(problem, one);
     println!("verdict  {}", verdict.word());
-    let element = match verdict {
-        Verdict::Fault(f) => f.hit.as_ref(),
-        Verdict::Wrong(w) => w.hit.as_ref(),
-        _ => None,
-    }
-    .and_then(|h| problem.operand(&h.operand))
-    .map(|o| problem.element_bytes(o, &one.case.params.0));
+    let element = facts::element_bytes(problem, &one.case, verdict);
     for line in facts::evidence(verdict, element) {
         println!("         {line}");
     }

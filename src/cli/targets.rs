@@ -17,6 +17,12 @@ pub fn run() {
             println!("  {:<10} {spec:<24} {}{mark}", b.name, m.defect);
         }
     }
+    libraries();
+    println!("cuda, hip, nccl, mpi: not part of this version");
+}
+
+/// The BLAS libraries in the usual folders.
+pub fn libraries() {
     println!("cblas: any BLAS with sgemm and dgemm: shrinkfault gemm --target cblas --lib PATH");
     let found = cblas::find();
     if found.is_empty() {
@@ -35,5 +41,4 @@ pub fn run() {
             Err(e) => println!("  {:<10} {}: {e}", "-", path.display()),
         }
     }
-    println!("cuda, hip, nccl, mpi: not part of this version");
 }

@@ -31,7 +31,9 @@ impl Signature {
         let memory = |hit: Option<&super::verdict::Hit>, access| Signature {
             operand: hit.map(|h| h.operand.clone()),
             access,
-            place: hit.map(|h| h.place),
+            // On an element that a sampled run had not mapped: a whole run would have been silent there, so the place
+            // says nothing that a smaller case could keep.
+            place: hit.map(|h| h.place).filter(|p| *p != Place::Element),
             family: Family::Memory,
         };
         let bare = |family| Signature { operand: None, access: None, place: None, family };

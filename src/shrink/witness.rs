@@ -105,6 +105,7 @@ fn integer(e: &mut Engine, found: &mut Found, param: usize) -> Result<Confirmed,
     match outcome {
         Outcome::Smaller => return Ok(Confirmed::Again),
         Outcome::Irrelevant(tried) => found.irrelevant.push((param, tried)),
+        Outcome::Fixed => {}
         Outcome::Unknown(why) => found.witnesses.push(Witness {
             param,
             first_bad: minimal(e),
@@ -160,6 +161,8 @@ enum Outcome {
         steps: u32,
     },
     Irrelevant(u32),
+    /// Constraints leave it this value alone while everything else is held: there is nothing to say of it.
+    Fixed,
     Unknown(String),
 }
 
@@ -203,7 +206,10 @@ fn up(e: &mut Engine, line: &Line) -> Result<Outcome, ProbeError> {
         .collect();
     values.sort_unstable();
     values.dedup();
-    let (mut tried, mut bad, mut why) = (0, low, String::from("no larger value makes a case"));
+    if values.iter().all(|v| line.at(*v).is_none()) {
+        return Ok(Outcome::Fixed);
+    }
+    let (mut tried, mut bad, mut why) = (0, low, String::new());
     for v in values {
         let Some(case) = line.at(v) else { continue };
         match e.classify(&case)? {
@@ -333,10 +339,14 @@ fn above(e: &mut Engine, found: &mut Found) -> Result<(), ProbeError> {
         let line = Line::new(e.problem, &current, &[param], Follow::Held);
         let v = line.value();
         let top = e.start_value(param).max(v.saturating_mul(2)).min(e.problem.params[param].most());
-        let mut values: Vec<i64> = (0..LOOKS)
-            .filter_map(|i| spread(v, top, mix(e.options.seed ^ i, param as u64)).and_then(|v| line.round_down(v)))
-            .filter(|w| *w > v)
-            .collect();
+        let look = |i: u64| {
+            let random = mix(e.options.seed ^ i, param as u64);
+            // Half of them near the boundary, half of them anywhere.
+            let anywhere = v + 1 + (random % (top - v).max(1) as u64) as i64;
+            if i.is_multiple_of(2) { spread(v, top, random) } else { Some(anywhere) }
+        };
+        let mut values: Vec<i64> =
+            (0..LOOKS).filter_map(|i| look(i).and_then(|v| line.round_down(v))).filter(|w| *w > v).collect();
         values.sort_unstable();
         values.dedup();
         island(e, found, &line, &values)?;
