@@ -1,12 +1,13 @@
 //! What becomes of one bad case: known, harmless, not reproduced, or shrunk to a finding.
 
-use super::{Campaign, CampaignError, Found, capped, facts, shown};
+use super::{Campaign, CampaignError, Found, capped, facts, shown, slips};
 use crate::exec::blame::{Blame, blame};
 use crate::exec::job::CaseResult;
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, Signature, Verdict, ranks};
 use crate::finding::Finding;
 use crate::finding::known::By;
+use crate::finding::store::Filed;
 use crate::problem::Case;
 use crate::problem::contents::mix;
 use crate::report::event::{Event, Phase};
@@ -92,22 +93,36 @@ fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> R
     }
     *c.counts.shrinks.entry(key).or_default() += 1;
     c.reporter.event(&Event::Shrinking { id, case: shown(&problem, case) });
+    // The case is confirmed: whatever ends the run now, a kill included, finds it kept.
+    let kept = c.store.save_raw(&problem, &c.target, case, signature)?;
+    let settled = shrink_and_file(c, id, case, signature)?;
+    if let (Filed::New(path), Some(_)) = (kept, &settled) {
+        c.store.remove_raw(&path)?;
+    }
+    Ok(settled)
+}
+
+/// Shrinks a confirmed case and files what came of it.
+fn shrink_and_file(
+    c: &mut Campaign<'_>,
+    id: u64,
+    case: &Case,
+    signature: &Signature,
+) -> Result<Option<Found>, CampaignError> {
+    let problem = std::sync::Arc::clone(c.pool.problem());
     let shrunk = match shrink_case(c, case, signature) {
         Ok(s) => s,
-        Err(NotShrunk::Probe(e)) => {
-            // The case is confirmed: it is kept as it is before the run ends.
-            c.store.save_raw(&problem, &c.target, case, signature)?;
-            return Err(e.into());
-        }
+        Err(NotShrunk::Probe(e)) => return Err(e.into()),
         Err(other) => {
             c.counts.unreproduced += 1;
             c.note(id, other.to_string());
             return Ok(None);
         }
     };
-    for slip in &shrunk.slips {
-        c.store.save_raw(&problem, &c.target, &slip.case, &slip.signature)?;
+    if shrunk.stopped.is_none() {
+        c.pool.check_health()?;
     }
+    slips::keep(c.pool, &c.store, &problem, &c.target, &shrunk, c.options.seed)?;
     let stopped = shrunk.stopped.clone();
     if let Some(m) = c.known.same_minimal(&problem, &c.target, &shrunk.minimal, &shrunk.signature) {
         let known = c.count_known(id, &m.name)?;
