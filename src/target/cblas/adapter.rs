@@ -103,7 +103,7 @@ impl Target for Adapter {
         }
         let name = match about.version.as_str() {
             "unknown" => about.name.to_owned(),
-            version if version.starts_with(about.name) => version.to_owned(),
+            version if version.starts_with(about.name.as_str()) => version.to_owned(),
             version => format!("{} {version}", about.name),
         };
         Description {
