@@ -219,7 +219,10 @@ fn witness_line(problem: &Problem, w: &Witness) -> WitnessLine {
         format!("{} of {} {word}", if word == "passed" { t.runs - t.failed } else { t.failed }, t.runs)
     };
     let note = match (&w.certified, &w.good) {
-        (Certified::Yes { .. }, Some((_, good))) => format!("{}, {}", sides(*good, "passed"), sides(w.bad.1, "failed")),
+        (Certified::Yes { .. }, Some((value, good))) => {
+            let above = if *value > w.bad.0 { "the failure ends above it; " } else { "" };
+            format!("{above}{}, {}", sides(*good, "passed"), sides(w.bad.1, "failed"))
+        }
         (Certified::Yes { .. }, None) => sides(w.bad.1, "failed"),
         (Certified::No(why), _) => format!("not certified: {why}"),
     };

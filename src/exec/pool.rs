@@ -5,6 +5,7 @@ use super::interrupt::Interrupt;
 use super::job::{self, CaseResult, Job, Seat};
 use super::probe::ProbeError;
 use super::protocol::Hello;
+use super::signature::Family;
 use super::spawn::Spawner;
 use super::verdict::Verdict;
 use super::worker::{Starting, Worker, WorkerError, WorkerSpec};
@@ -313,14 +314,19 @@ impl Pool {
         }
     }
 
-    /// Mean cost of a fault over mean cost of a pass, as measured so far; 10 before both were seen; at least 1.
-    pub fn cost_ratio(&self) -> f64 {
+    /// Mean cost of a failure of this family over mean cost of a pass, as measured so far; 10 before both were seen; at
+    /// least 1. A hang costs its deadline.
+    pub fn cost_ratio(&self, family: Family) -> f64 {
         let c = &self.counters;
         let mean = |nanos: &AtomicU64, n: &AtomicU64| match n.load(Ordering::Relaxed) {
             0 => None,
             n => Some(nanos.load(Ordering::Relaxed) as f64 / n as f64),
         };
-        match (mean(&c.pass_nanos, &c.passes), mean(&c.bad_nanos, &c.bad)) {
+        let bad = match family {
+            Family::Hang => Some(self.settings.case_timeout.as_nanos() as f64),
+            Family::Memory | Family::Crash => mean(&c.bad_nanos, &c.bad),
+        };
+        match (mean(&c.pass_nanos, &c.passes), bad) {
             (Some(pass), Some(bad)) if pass > 0.0 => (bad / pass).max(1.0),
             _ => 10.0,
         }

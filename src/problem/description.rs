@@ -149,6 +149,26 @@ impl Problem {
         self.checked(values).ok()
     }
 
+    /// The case with some parameters moved and what has to follow: strides go where the constraints force them, sizes
+    /// only where that is not enough and no stride was moved (it must not drag the sizes along). `None` where there is no
+    /// such case.
+    pub fn follow(&self, values: &Assignment, moved: impl Fn(usize) -> bool) -> Option<Assignment> {
+        let free = |i: usize| {
+            let p = &self.params[i];
+            !moved(i) && !p.is_choice() && p.least() < p.most()
+        };
+        let stride = |i: usize| !self.params[i].is_choice() && self.params[i].role == Role::Stride;
+        let mut first = values.clone();
+        if self.repair(&mut first, |i| free(i) && stride(i)) {
+            return Some(first);
+        }
+        if (0..self.params.len()).any(|i| moved(i) && stride(i)) {
+            return None;
+        }
+        let mut second = values.clone();
+        self.repair(&mut second, free).then_some(second)
+    }
+
     /// Whether something changed, or could not be computed.
     fn plain_where_inactive(&self, values: &mut Assignment) -> bool {
         let mut changed = false;

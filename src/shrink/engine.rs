@@ -106,7 +106,9 @@ impl<'a> Engine<'a> {
     /// Cost of a failing probe over that of a verdict "pass", which takes several probes where the failure is flaky.
     pub fn cost_ratio(&self) -> f64 {
         match self.options.strategy {
-            Strategy::HintFirst => (self.prober.cost_ratio() / f64::from(self.repeats)).max(1.0),
+            Strategy::HintFirst => {
+                (self.prober.cost_ratio(self.anchor.signature.family) / f64::from(self.repeats)).max(1.0)
+            }
             Strategy::PlainBisection => 1.0,
         }
     }

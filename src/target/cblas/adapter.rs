@@ -101,9 +101,13 @@ impl Target for Adapter {
             let range = |name: &str| Narrow::Range { param: name.into(), min: 1, max: i32::MAX.into() };
             limits.extend(["m", "n", "k", "lda", "ldb", "ldc"].map(range));
         }
-        let version = if about.version == "unknown" { String::new() } else { format!(" {}", about.version) };
+        let name = match about.version.as_str() {
+            "unknown" => about.name.to_owned(),
+            version if version.starts_with(about.name.as_str()) => version.to_owned(),
+            version => format!("{} {version}", about.name),
+        };
         Description {
-            title: format!("{}{version}, {} interface, {}-bit integers", about.name, about.interface, about.int_width),
+            title: format!("{name}, {} interface, {}-bit integers", about.interface, about.int_width),
             limits,
             identity: vec![],
             model: false,
