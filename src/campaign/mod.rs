@@ -272,17 +272,16 @@ impl<'a> Campaign<'a> {
             verdict: result.verdict.clone(),
             kernel: result.kernel.clone(),
         });
-        let (mut steady, mut of) = (true, None);
+        let mut of = None;
         if let Some(signature) = Signature::of(&result.verdict) {
             self.store.journal.write(&bad_line(problem, id, case, &result.verdict, &signature))?;
             if settle {
-                let settled = settle::settle(self, id, case, &result)?;
-                (steady, of) = (settled.steady, settled.found);
+                of = settle::settle(self, id, case, &result)?;
             } else {
                 self.counts.not_shrunk += 1;
             }
         }
-        outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel, steady));
+        outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel));
         Ok(of)
     }
 

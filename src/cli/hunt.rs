@@ -3,7 +3,7 @@
 use super::args::{Hunt, Profile};
 use super::exit::{ExitStatus, Failure};
 use super::output;
-use super::session::{Request, Session};
+use super::session::{MODEL_WORK, Request, Session};
 use crate::campaign::{Campaign, CampaignError, Options, Parts};
 use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
@@ -21,8 +21,6 @@ use std::sync::Arc;
 const DEFAULT_CASES: u64 = 10_000;
 /// Work of one case of a library in a hunt: 256 x 256 x 256, some 10 ms with the comparison; above it a case is skipped.
 const LIBRARY_WORK: u64 = 1 << 24;
-/// Work of one case of a model in a hunt, some 10 ms; above it only some work-groups run, which is all that offsets need.
-const MODEL_WORK: u64 = 1 << 22;
 
 /// Runs a hunt. `also` restricts the problem beside what the user pins.
 ///

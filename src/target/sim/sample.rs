@@ -10,8 +10,9 @@ const PAGE: i128 = 4096;
 const MOST_PIECES: i128 = 1 << 13;
 /// Groups beyond the extreme ones may add this many pieces; mapping one costs about 10 us.
 const CHEAP_PIECES: i128 = 1 << 9;
-/// The groups that must run may take so many times the cap on work: along K a work-group cannot be cut.
-const NEEDED: i128 = 4;
+/// The groups that must run may take so many times the cap on work (along K a work-group cannot be cut), and so many times
+/// the pieces (a tile of every one of 64 ranks).
+const NEEDED: (i128, i128) = (4, 2);
 /// Work-groups drawn by the hash of the shape.
 const DRAWN: u64 = 16;
 
@@ -51,18 +52,19 @@ impl Cost {
     }
 
     pub fn fits(&self, caps: &Caps) -> bool {
-        self.excess(caps, 1).is_none()
+        self.excess(caps, (1, 1)).is_none()
     }
 
     /// Which cap the cost is above, as a fragment for people.
-    fn excess(&self, caps: &Caps, times: i128) -> Option<String> {
-        if self.work > i128::from(caps.work) * times {
-            let factor = if times > 1 { format!("{times} times ") } else { String::new() };
+    fn excess(&self, caps: &Caps, (work, pieces): (i128, i128)) -> Option<String> {
+        let most = MOST_PIECES * pieces;
+        if self.work > i128::from(caps.work) * work {
+            let factor = if work > 1 { format!("{work} times ") } else { String::new() };
             Some(format!("{} units of work, above {factor}--max-work {}", self.work, caps.work))
         } else if self.bytes > i128::from(caps.memory) {
             Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
-        } else if self.pieces > MOST_PIECES {
-            Some(format!("{} separate pieces of memory, above the {MOST_PIECES} that a process can map", self.pieces))
+        } else if self.pieces > most {
+            Some(format!("{} separate pieces of memory, above the {most} that a process can map", self.pieces))
         } else {
             None
         }
