@@ -155,6 +155,11 @@ pub fn history_summary(problem: &Problem, facts: &Facts) -> FindingSummary {
 pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
     let witnesses = facts.witnesses.iter().map(|w| witness_line(problem, w)).collect();
     let mut notes = facts.windows.clone();
+    if let Some(why) = &s.stopped {
+        notes.push(format!(
+            "shrinking ended early ({why}): smaller cases may fail too, and parameters are not certified"
+        ));
+    }
     for c in facts.choices.iter().filter(|c| c.effect == Effect::Passes) {
         let p = &problem.params[c.param];
         notes.push(format!("passes with {}={}", p.name, p.show(c.value)));
@@ -162,7 +167,7 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
     if let Some(r) = &facts.ranks {
         notes.push(format!("ranks that fail: {:?}; that pass: {:?}; not run: {:?}", r.failing, r.passing, r.not_run));
     }
-    notes.extend(facts.slips.iter().map(|x| format!("met on the way, kept in the journal: {x}")));
+    notes.extend(facts.slips.iter().map(|x| format!("met on the way, and kept in raw/ if it fails alone: {x}")));
     let t = facts.confirmation.bad;
     let rate = facts
         .confirmation
@@ -173,7 +178,10 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
         minimal: shown(problem, &facts.minimal),
         witnesses,
         evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
-        confirmed: format!("{} of {} runs failed, each in a fresh process{rate}", t.failed, t.runs),
+        confirmed: match t.runs {
+            0 => "not in fresh processes: shrinking ended before that".to_owned(),
+            _ => format!("{} of {} runs failed, each in a fresh process{rate}", t.failed, t.runs),
+        },
         irrelevant: irrelevant(problem, facts),
         notes,
         probes: format!(

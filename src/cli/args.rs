@@ -94,7 +94,7 @@ pub struct Hunt {
     #[arg(long)]
     pub fail_known: bool,
     /// Shrinks per signature before further cases are only counted
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub shrinks: u32,
 }
 

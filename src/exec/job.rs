@@ -5,7 +5,7 @@ use super::pool::Pool;
 use super::probe::ProbeError;
 use super::protocol::{ArenaSpan, LayoutLine, WireCase};
 use super::verdict::Verdict;
-use super::worker::{Death, Heard, Worker, WorkerError};
+use super::worker::{Death, Heard, Worker};
 use crate::problem::{Case, Instance, Knobs};
 use crate::worker::layout::Layout;
 use std::sync::Arc;
@@ -47,6 +47,9 @@ pub struct CaseResult {
 /// Lines of a worker that are kept for a replay of its history.
 pub const HISTORY_LINES: usize = 32;
 
+/// Workers that must be killed in one case, one after another, before the case is blamed.
+const KILLS: u32 = 3;
+
 /// A worker with what it has run.
 #[derive(Debug)]
 pub struct Seat {
@@ -79,7 +82,7 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
         .collect();
     let mut left: Vec<u64> = job.cases.iter().map(|c| c.0).collect();
     let mut results = Vec::with_capacity(left.len());
-    let mut lost = 0;
+    let (mut lost, mut killed) = (0, 0);
     while !left.is_empty() {
         if seat.is_none() {
             *seat = Some(pool.take()?);
@@ -87,12 +90,18 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
         let Some(here) = seat.as_mut() else { continue };
         let (layout, caps) = (job.layout, pool.settings().caps);
         let line = Arc::new(LayoutLine { layout, cases: wire.clone(), run: left.clone(), caps });
-        let ended = one_line(pool, here, job, &line, &mut left, &mut results)?;
+        let first = left.first().copied();
+        let believed = first.filter(|_| killed + 1 >= KILLS);
+        let ended = one_line(pool, here, job, &line, believed, &mut left, &mut results)?;
+        if left.first().copied() != first {
+            (lost, killed) = (0, 0);
+        }
         match ended {
             None => here.remember(line),
-            Some(Ended::Culprit) => {
-                lost = 0;
+            Some(Ended::Culprit) => *seat = None,
+            Some(Ended::Outside) => {
                 *seat = None;
+                killed += 1;
             }
             Some(Ended::Unclaimed(why)) => {
                 // Died before it announced anything: not the case's fault, unless it keeps happening.
@@ -109,14 +118,19 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
 
 enum Ended {
     Culprit,
+    /// In a case, by a signal that another process may have sent: the case is run again.
+    Outside,
     Unclaimed(String),
 }
 
+/// Sends what is left of a job and hears its answers. A death that may come from outside is blamed on the case `believed`
+/// only.
 fn one_line(
     pool: &Pool,
     seat: &mut Seat,
     job: &Job,
     line: &LayoutLine,
+    believed: Option<u64>,
     left: &mut Vec<u64>,
     results: &mut Vec<CaseResult>,
 ) -> Result<Option<Ended>, ProbeError> {
@@ -128,10 +142,7 @@ fn one_line(
     let arena = seat.worker.hello.arena;
     let mut before = Instant::now();
     while let Some(&id) = left.first() {
-        let heard = seat.worker.hear(id, patience, pool.interrupt()).map_err(|e| match e {
-            WorkerError::Interrupted => ProbeError::Interrupted,
-            WorkerError::Setup(s) => ProbeError::Setup(s),
-        })?;
+        let heard = seat.worker.hear(id, patience, pool.interrupt())?;
         let took = before.elapsed();
         before = Instant::now();
         match heard {
@@ -150,6 +161,9 @@ fn one_line(
                     history,
                 });
                 left.remove(0);
+            }
+            Heard::Died { culprit: Some(_), death } if believed != Some(id) && death.may_be_from_outside() => {
+                return Ok(Some(Ended::Outside));
             }
             Heard::Died { culprit: Some(_), death } => {
                 let verdict = blame(pool, &seat.worker, job, id, &death);

@@ -184,7 +184,8 @@ impl Problem {
         changed
     }
 
-    /// Makes one broken constraint hold: through a parameter that it bounds directly, else by halving free integers.
+    /// Makes one broken constraint hold: through a parameter that it bounds directly, else through a choice, else by halving
+    /// free integers.
     fn restore(&self, constraint: &Constraint, values: &mut Assignment, free: &impl Fn(usize) -> bool) -> bool {
         for &i in constraint.yields.iter().filter(|i| free(**i)) {
             let p = &self.params[i];
@@ -204,6 +205,16 @@ impl Problem {
                 }
                 values[i] = old;
             }
+        }
+        for i in constraint.condition.params().filter(|i| free(*i)) {
+            let old = values[i];
+            for choice in self.params[i].choices() {
+                values[i] = choice;
+                if self.holds(&constraint.condition, &values.0) == Ok(true) {
+                    return true;
+                }
+            }
+            values[i] = old;
         }
         for _ in 0..64 {
             let mut moved = false;

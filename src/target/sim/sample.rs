@@ -10,6 +10,8 @@ const PAGE: i128 = 4096;
 const MOST_PIECES: i128 = 1 << 13;
 /// Groups beyond the extreme ones may add this many pieces; mapping one costs about 10 us.
 const CHEAP_PIECES: i128 = 1 << 9;
+/// The groups that must run may take so many times the cap on work: along K a work-group cannot be cut.
+const NEEDED: i128 = 4;
 /// Work-groups drawn by the hash of the shape.
 const DRAWN: u64 = 16;
 
@@ -49,13 +51,14 @@ impl Cost {
     }
 
     pub fn fits(&self, caps: &Caps) -> bool {
-        self.excess(caps).is_none()
+        self.excess(caps, 1).is_none()
     }
 
     /// Which cap the cost is above, as a fragment for people.
-    fn excess(&self, caps: &Caps) -> Option<String> {
-        if self.work > i128::from(caps.work) {
-            Some(format!("{} units of work, above --max-work {}", self.work, caps.work))
+    fn excess(&self, caps: &Caps, times: i128) -> Option<String> {
+        if self.work > i128::from(caps.work) * times {
+            let factor = if times > 1 { format!("{times} times ") } else { String::new() };
+            Some(format!("{} units of work, above {factor}--max-work {}", self.work, caps.work))
         } else if self.bytes > i128::from(caps.memory) {
             Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
         } else if self.pieces > MOST_PIECES {
@@ -82,7 +85,7 @@ impl std::iter::Sum for Cost {
 /// Picks work-groups: all of `needed`, then of `wished`, in order, those that still fit. The numbers come back ascending.
 ///
 /// # Errors
-/// Says which cap is too low where not even the needed ones fit.
+/// Says which cap is too low where not even the needed ones fit; they may take several times the work of the cap.
 pub fn pick(
     grid: &Grid,
     needed: &[[i64; 3]],
@@ -97,7 +100,7 @@ pub fn pick(
             spent = spent + cost(*at);
         }
     }
-    if let Some(excess) = spent.excess(caps) {
+    if let Some(excess) = spent.excess(caps, NEEDED) {
         return Err(format!("its first and last work-group alone take {excess}"));
     }
     let cheap = spent.pieces + CHEAP_PIECES;
@@ -174,7 +177,7 @@ mod tests {
         let caps = Caps { work: 100, memory: 1 << 20 };
         let unit = |work: i128, bytes: i128| move |_| Cost { work, bytes, pieces: 1 };
         let needed = [[9, 9, 0], [0, 0, 0]];
-        assert!(pick(&grid, &needed, &[], &caps, unit(60, 1)).unwrap_err().contains("--max-work 100"));
+        assert!(pick(&grid, &needed, &[], &caps, unit(201, 1)).unwrap_err().contains("4 times --max-work 100"));
         assert!(pick(&grid, &needed, &[], &caps, unit(1, 1 << 20)).unwrap_err().contains("--max-memory"));
         assert_eq!(pick(&grid, &needed, &worthwhile(&grid, 1), &caps, unit(30, 1)).unwrap().len(), 3);
     }
