@@ -179,7 +179,7 @@ pub struct Exec {
     #[arg(long)]
     pub json: bool,
     /// Largest work of one case in multiply-adds or moved elements; above it a library skips, a model runs a sample
-    /// [default: on a model 2^22; on a library 2^24 in a hunt, else 2^28]
+    /// [default: on a model 2^22; on a library 2^20 in a hunt, else 2^28]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_work: Option<u64>,
     /// Most memory mapped for one case, such as 512MiB
