@@ -30,6 +30,9 @@ pub fn main() -> i32 {
             return if e.use_stderr() { ExitStatus::Usage.code() } else { ExitStatus::Fine.code() };
         }
     };
+    if let Err(e) = interrupt::survive_file_size_limit() {
+        aside!("warning: a limit on the size of files would end this program ({e})");
+    }
     let code = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(cli.command))) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => {

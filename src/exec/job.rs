@@ -50,6 +50,9 @@ pub const HISTORY_LINES: usize = 32;
 /// Workers that must be killed in one case, one after another, before the case is blamed.
 const KILLS: u32 = 3;
 
+/// Workers, beside the spares, that must end without announcing a case, one after another, before the run is given up.
+const LOST: usize = 3;
+
 /// A worker with what it has run.
 #[derive(Debug)]
 pub struct Seat {
@@ -107,7 +110,8 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
                 // Died before it announced anything: not the case's fault, unless it keeps happening.
                 *seat = None;
                 lost += 1;
-                if lost == 3 {
+                // Spares may all have been stopped or killed at once.
+                if lost == LOST + pool.settings().jobs {
                     return Err(ProbeError::Setup(format!("workers end before they announce a case: {why}")));
                 }
             }
@@ -196,7 +200,9 @@ fn blame(pool: &Pool, worker: &Worker, job: &Job, id: u64, death: &Death) -> Ver
 
 fn describe(death: &Death) -> String {
     match death {
-        Death::Deadline { after } => format!("silent for {} s before it announced a case", after.as_secs_f64()),
+        Death::Deadline { after } => {
+            format!("silent for {} s before it announced a case; raise --case-timeout", after.as_secs_f64())
+        }
         Death::Protocol(what) => what.clone(),
         Death::Ended { exit, stderr_tail, .. } => {
             format!("{}: {}", super::worker::describe_exit(*exit), super::worker::last_line(stderr_tail))
