@@ -47,14 +47,30 @@ pub struct CaseResult {
 /// Lines of a worker that are kept for a replay of its history.
 pub const HISTORY_LINES: usize = 32;
 
+/// Page ranges mapped or unmapped after which a worker is replaced by a fresh one. The kernel keeps the page tables of
+/// ranges far apart when they are unmapped, up to 8 KiB a range: 512 MiB at worst (docs/benchmarks.md).
+const RECYCLE_AFTER: u64 = 1 << 17;
+
 /// A worker with what it has run.
 #[derive(Debug)]
 pub struct Seat {
     pub worker: Worker,
     pub history: Vec<Arc<LayoutLine>>,
+    /// Page ranges that it mapped or unmapped.
+    remapped: u64,
 }
 
 impl Seat {
+    /// A worker that has run nothing.
+    pub fn new(worker: Worker) -> Seat {
+        Seat { worker, history: vec![], remapped: 0 }
+    }
+
+    /// Whether a fresh worker should take its place before the next job.
+    pub fn is_worn(&self) -> bool {
+        self.remapped >= RECYCLE_AFTER
+    }
+
     pub fn remember(&mut self, line: Arc<LayoutLine>) {
         if self.history.len() == HISTORY_LINES {
             self.history.remove(0);
@@ -139,6 +155,7 @@ fn one_line(
                 let verdict = answer.verdict().map_err(ProbeError::Setup)?;
                 let history = if verdict.is_bad() { seat.history.clone() } else { vec![] };
                 pool.count(&verdict, took, answer.remapped);
+                seat.remapped += u64::from(answer.remapped);
                 results.push(CaseResult {
                     id,
                     verdict,

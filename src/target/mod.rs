@@ -50,10 +50,17 @@ pub enum Footprint {
 /// Caps of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caps {
-    /// Largest work of one case, in the problem's own unit (multiply-adds, moved elements).
+    /// Largest work of one case, in the problem's own unit (multiply-adds, moved elements); see also [`Caps::elements`].
     pub work: u64,
     /// Largest number of bytes mapped for one case.
     pub memory: u64,
+}
+
+impl Caps {
+    /// Most elements of all operands of one case, which are written and compared whatever the work on them is.
+    pub fn elements(&self) -> i128 {
+        2 * i128::from(self.work)
+    }
 }
 
 impl Default for Caps {
@@ -108,8 +115,11 @@ pub trait Target {
 pub fn whole_or_skipped(instance: &Instance, caps: &Caps) -> Footprint {
     let work = instance.problem.work(&instance.case.params);
     if work > i128::from(caps.work) {
-        Footprint::Skipped(format!("{work} units of work are above --max-work {}", caps.work))
-    } else {
-        Footprint::Whole
+        return Footprint::Skipped(format!("{work} units of work are above --max-work {}", caps.work));
     }
+    let elements = instance.elements();
+    if elements > caps.elements() {
+        return Footprint::Skipped(format!("{elements} elements are above twice --max-work {}", caps.work));
+    }
+    Footprint::Whole
 }
