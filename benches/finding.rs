@@ -42,9 +42,8 @@ fn main() {
     print_machine();
     let pool = pool(TARGET, 1).expect("the default model is built in");
     let mut whole = vec![row(&[&"seed", &"seconds, start to end", &"probes of the shrink", &"minimal"])];
-    let mut ways = vec![row(&[
-        &"start", &"way", &"seconds", &"passed", &"ended a process", &"same minimal case", &"minimal",
-    ])];
+    let mut ways =
+        vec![row(&[&"start", &"way", &"seconds", &"passed", &"ended a process", &"same minimal case", &"minimal"])];
     for seed in SEEDS {
         let Some((start, line)) = hunt(seed, pool.problem()) else {
             whole.push(row(&[&seed, &"no finding"]));
@@ -132,9 +131,8 @@ fn strategy(problem: Arc<Problem>, start: &Case) -> impl Strategy<Value = Case> 
     let each = |(p, v): (&shrinkfault::problem::Param, &i64)| From { start: *v, least: p.least() };
     let all: Vec<From> = problem.params.iter().zip(&start.params.0).map(each).collect();
     let least: Vec<i64> = problem.params.iter().map(|p| p.least()).collect();
-    let to_case = move |values: Vec<i64>| {
-        start.with_params(Assignment(values.iter().zip(&least).map(|(v, l)| v + l).collect()))
-    };
+    let to_case =
+        move |values: Vec<i64>| start.with_params(Assignment(values.iter().zip(&least).map(|(v, l)| v + l).collect()));
     all.prop_map(to_case).prop_filter("constraints", move |case| problem.check(&case.params).is_ok())
 }
 

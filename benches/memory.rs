@@ -52,7 +52,8 @@ fn main() {
 }
 
 fn sample(supervisor: u32, cases: u64) -> Vec<String> {
-    let workers: Vec<(u64, u64)> = children(supervisor).into_iter().map(|pid| (kib(pid, "VmRSS:"), kib(pid, "VmPTE:"))).collect();
+    let workers: Vec<(u64, u64)> =
+        children(supervisor).into_iter().map(|pid| (kib(pid, "VmRSS:"), kib(pid, "VmPTE:"))).collect();
     let (resident, tables) = workers.iter().copied().max().unwrap_or_default();
     row(&[&cases, &kib(supervisor, "VmRSS:"), &workers.len(), &resident, &tables])
 }

@@ -39,7 +39,13 @@ fn main() {
     print_machine();
     let rounds = option("--rounds").unwrap_or(4);
     let mut table = vec![row(&[
-        &"target", &"cases", &"way", &"cases/s", &"of persistent", &"entries remapped per case", &"not passed",
+        &"target",
+        &"cases",
+        &"way",
+        &"cases/s",
+        &"of persistent",
+        &"entries remapped per case",
+        &"not passed",
     ])];
     for (name, target) in targets() {
         match pool(&target, 1) {

@@ -21,7 +21,11 @@ pub fn print_machine() {
     let model = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or(": unknown");
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let load: Vec<String> = read("/proc/loadavg").split(' ').take(2).map(str::to_owned).collect();
-    println!("{}, {cores} cores; shrinkfault {}", model.trim_start_matches([':', '\t', ' ']), env!("CARGO_PKG_VERSION"));
+    println!(
+        "{}, {cores} cores; shrinkfault {}",
+        model.trim_start_matches([':', '\t', ' ']),
+        env!("CARGO_PKG_VERSION")
+    );
     println!("load before: {} (a load above 0 is other work on this machine)", load.join(" "));
 }
 
@@ -73,7 +77,8 @@ pub fn spec(target: &str) -> WorkerSpec {
 /// A pool as a hunt makes it; `Err` says why there is none.
 pub fn pool(target: &str, jobs: usize) -> Result<Pool, String> {
     let settings = Settings { jobs, caps: Caps::default(), case_timeout: Duration::from_secs(10), until: None };
-    let mut pool = Pool::start(spec(target), gemm().problem(), settings, Interrupt::default()).map_err(|e| e.to_string())?;
+    let mut pool =
+        Pool::start(spec(target), gemm().problem(), settings, Interrupt::default()).map_err(|e| e.to_string())?;
     let (library, model) = gemm().hunt_work;
     pool.set_work(if pool.hello().description.model { model } else { library });
     let limited = pool.problem().narrowed(&pool.hello().description.limits)?;
@@ -109,7 +114,12 @@ pub fn jobs(generator: &Generator, rounds: u64, first: u64) -> Vec<Job> {
                 id += 1;
                 (id - 1, planned.case)
             };
-            Job { layout: group.number, cases: group.cases.into_iter().map(number).collect(), seed: 1, also_map: vec![] }
+            Job {
+                layout: group.number,
+                cases: group.cases.into_iter().map(number).collect(),
+                seed: 1,
+                also_map: vec![],
+            }
         })
         .collect()
 }

@@ -84,15 +84,10 @@ impl Seat {
 /// # Errors
 /// Where no verdict can be had any more.
 pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
-    let wire: Vec<WireCase> = job
-        .cases
-        .iter()
-        .map(|(id, case)| {
-            let mut w = WireCase::new(*id, job.seed, pool.problem(), case);
-            w.also_map.clone_from(&job.also_map);
-            w
-        })
-        .collect();
+    let wire = |(id, case): &(u64, Case)| WireCase {
+        also_map: job.also_map.clone(),
+        ..WireCase::new(*id, job.seed, pool.problem(), case)
+    };
     let mut left: Vec<u64> = job.cases.iter().map(|c| c.0).collect();
     let mut results = Vec::with_capacity(left.len());
     let mut lost = 0;
@@ -102,7 +97,8 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
         }
         let Some(here) = seat.as_mut() else { continue };
         let (layout, caps) = (job.layout, pool.settings().caps);
-        let line = Arc::new(LayoutLine { layout, cases: wire.clone(), run: left.clone(), caps });
+        let cases = job.cases.iter().map(wire).collect();
+        let line = Arc::new(LayoutLine { layout, cases, run: left.clone(), caps });
         let ended = one_line(pool, here, job, &line, &mut left, &mut results)?;
         match ended {
             None => here.remember(line),

@@ -420,8 +420,9 @@ mod tests {
                 ("beta", "1".into()),
                 ("transA", trans.into()),
             ]);
-            let c = contents(&i, 11);
-            for (operand, dim) in [(A, 0), (A, 1), (A, 2), (B, 0), (B, 1), (B, 2), (C, 0), (C, 1), (C, 2)] {
+            let both = [contents(&i, 11), Box::new(sparse(&i, 11)) as Box<dyn Contents>];
+            let dims = [(A, 0), (A, 1), (A, 2), (B, 0), (B, 1), (B, 2), (C, 0), (C, 1), (C, 2)];
+            for ((operand, dim), c) in dims.into_iter().flat_map(|d| both.iter().map(move |c| (d, c))) {
                 let first = [0, 1, 0].map(|at| if i.view(operand).unwrap().dims[1].extent > 1 { at } else { 0 });
                 let rest = i.view(operand).unwrap().dims[dim].extent - first[dim];
                 let (mut index, mut row) = (first, vec![0.0; rest.min(200) as usize]);

@@ -47,6 +47,9 @@ pub enum Footprint {
     Skipped(String),
 }
 
+/// Elements that a case may have under any cap.
+const FREE_ELEMENTS: i128 = 1 << 16;
+
 /// Caps of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caps {
@@ -57,9 +60,10 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Most elements of all operands of one case, which are written and compared whatever the work on them is.
+    /// Most elements of all operands of one case. Filling and comparing one takes as long as two to ten multiply-adds,
+    /// whatever the work on it is; a few are free.
     pub fn elements(&self) -> i128 {
-        2 * i128::from(self.work)
+        (i128::from(self.work) / 2).max(FREE_ELEMENTS)
     }
 }
 
@@ -119,7 +123,8 @@ pub fn whole_or_skipped(instance: &Instance, caps: &Caps) -> Footprint {
     }
     let elements = instance.elements();
     if elements > caps.elements() {
-        return Footprint::Skipped(format!("{elements} elements are above twice --max-work {}", caps.work));
+        let most = caps.elements();
+        return Footprint::Skipped(format!("{elements} elements are above the {most} under --max-work {}", caps.work));
     }
     Footprint::Whole
 }

@@ -69,7 +69,7 @@ impl Cost {
         if self.work > i128::from(caps.work) {
             Some(format!("{} units of work, above --max-work {}", self.work, caps.work))
         } else if self.elements > caps.elements() {
-            Some(format!("{} elements, above twice --max-work {}", self.elements, caps.work))
+            Some(format!("{} elements, above the {} under --max-work {}", self.elements, caps.elements(), caps.work))
         } else if self.bytes > i128::from(caps.memory) {
             Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
         } else if self.pieces > most {
