@@ -265,13 +265,15 @@ impl<'a> Campaign<'a> {
         self.tally.add(&result.verdict);
         self.digests.add(problem, id, case, &result.verdict);
         self.coverage.record(problem, planned, *origin, result.verdict.word());
-        self.reporter.event(&Event::Case {
-            id,
-            origin: origin.word().to_owned(),
-            case: shown(problem, case),
-            verdict: result.verdict.clone(),
-            kernel: result.kernel.clone(),
-        });
+        if self.reporter.hears_cases() {
+            self.reporter.event(&Event::Case {
+                id,
+                origin: origin.word().to_owned(),
+                case: shown(problem, case),
+                verdict: result.verdict.clone(),
+                kernel: result.kernel.clone(),
+            });
+        }
         let mut of = None;
         if let Some(signature) = Signature::of(&result.verdict) {
             self.store.journal.write(&bad_line(problem, id, case, &result.verdict, &signature))?;

@@ -178,8 +178,9 @@ pub struct Exec {
     /// Write events as JSON Lines to stdout
     #[arg(long)]
     pub json: bool,
-    /// Largest work of one case in multiply-adds or moved elements; above it a library skips, a model runs a sample
-    /// [default: on a model 2^22; on a library 2^20 in a hunt, else 2^28]
+    /// Largest work of one case in multiply-adds or moved elements, and twice the most elements that its operands may
+    /// have; above it a library skips, a model runs a sample [default: 2^21 in a hunt of gemm, on a model 2^20, 2^22 in
+    /// one of allgather; else 2^28, on a model 2^22]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_work: Option<u64>,
     /// Most memory mapped for one case, such as 512MiB

@@ -276,8 +276,7 @@ impl Problem {
 
     /// A case of the problem with everything that follows from it.
     pub fn instance(self: &Arc<Self>, case: super::Case) -> Result<Instance, Invalid> {
-        self.check(&case.params)?;
-        let views = self.views(&case.params)?;
+        let views = self.checked(&case.params)?;
         Ok(Instance { problem: Arc::clone(self), case, views })
     }
 

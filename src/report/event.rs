@@ -170,4 +170,9 @@ pub struct WitnessLine {
 /// Hears of events in order.
 pub trait Reporter {
     fn event(&mut self, event: &Event);
+
+    /// Whether it takes [`Event::Case`], of which there are thousands a second.
+    fn hears_cases(&self) -> bool {
+        false
+    }
 }
