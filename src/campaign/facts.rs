@@ -8,7 +8,7 @@ use crate::exec::{ProbeError, Signature};
 use crate::finding::{Certified, Choice, Confirmation, Effect, Environment, Facts, Far, Ranks, Step, Tally, Witness};
 use crate::problem::{Case, Narrow, Problem};
 use crate::report::event::{FindingSummary, WitnessLine};
-use crate::shrink::{ChoiceEffect, Counts, Island, Shrunk, WitnessStatus};
+use crate::shrink::{self, ChoiceEffect, Counts, Island, Shrunk, WitnessStatus};
 use crate::target::TargetSpec;
 use bytesize::ByteSize;
 use std::sync::Arc;
@@ -53,23 +53,10 @@ pub fn other_seeds(pool: &Pool, seed: u64, shrunk: &mut Shrunk) -> Result<(), Pr
 /// What a finding states.
 pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&RankTable>) -> Facts {
     let problem = &context.problem;
-    let tally = |c: &Counts| Tally { runs: c.runs, failed: c.bad };
     let good: Vec<Tally> = s.witnesses.iter().filter_map(|w| w.last_good.as_ref()).map(|g| tally(&g.counts)).collect();
     Facts {
         minimal: s.minimal.clone(),
-        witnesses: s
-            .witnesses
-            .iter()
-            .map(|w| Witness {
-                param: w.param,
-                good: w.last_good.as_ref().map(|g| (g.case.params[w.param], tally(&g.counts))),
-                bad: (w.first_bad.case.params[w.param], tally(&w.first_bad.counts)),
-                certified: match &w.status {
-                    WitnessStatus::Certified { steps, .. } => Certified::Yes { steps: *steps },
-                    WitnessStatus::NotCertified(why) => Certified::No(why.clone()),
-                },
-            })
-            .collect(),
+        witnesses: s.witnesses.iter().map(|w| witness(problem, s, w)).collect(),
         far: s.far.as_ref().map(|(_, side)| Far { params: side.case.params.clone(), tally: tally(&side.counts) }),
         choices: s
             .choices
@@ -101,6 +88,34 @@ pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&Rank
         slips: s.slips.iter().map(|x| x.signature.to_string()).collect(),
         ladder: s.ladder.iter().map(|l| Step { by: l.by.to_owned(), case: problem.short(&l.case.params) }).collect(),
         ..base(context, original, &s.signature, s.verdict.clone())
+    }
+}
+
+fn tally(c: &Counts) -> Tally {
+    Tally { runs: c.runs, failed: c.bad }
+}
+
+/// A pair of cases as a finding states it, by one value for each side, everything else being that of the minimal case.
+fn witness(problem: &Problem, s: &Shrunk, w: &shrink::Witness) -> Witness {
+    let sides = [Some(&w.first_bad), w.last_good.as_ref()];
+    let moved = |i: usize| {
+        let elsewhere = |c: &Case| c.params[i] != s.minimal.params[i] && problem.is_active(i, &c.params.0);
+        i != w.param && sides.iter().flatten().any(|side| elsewhere(&side.case))
+    };
+    let moved: Vec<&str> = (0..problem.params.len()).filter(|i| moved(*i)).map(|i| &*problem.params[i].name).collect();
+    if !moved.is_empty() {
+        let why = format!("its neighbours change {} too", moved.join(", "));
+        let bad = (s.minimal.params[w.param], tally(&s.confirmed));
+        return Witness { param: w.param, good: None, bad, certified: Certified::No(why) };
+    }
+    Witness {
+        param: w.param,
+        good: w.last_good.as_ref().map(|g| (g.case.params[w.param], tally(&g.counts))),
+        bad: (w.first_bad.case.params[w.param], tally(&w.first_bad.counts)),
+        certified: match &w.status {
+            WitnessStatus::Certified { steps, .. } => Certified::Yes { steps: *steps },
+            WitnessStatus::NotCertified(why) => Certified::No(why.clone()),
+        },
     }
 }
 
