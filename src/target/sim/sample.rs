@@ -68,10 +68,10 @@ impl Cost {
         let most = pieces_for(caps, WORK_OF_NEEDED_PIECE);
         if self.work > i128::from(caps.work) {
             Some(format!("{} units of work, above --max-work {}", self.work, caps.work))
-        } else if self.elements > caps.elements() {
-            Some(format!("{} elements, above the {} under --max-work {}", self.elements, caps.elements(), caps.work))
         } else if self.bytes > i128::from(caps.memory) {
             Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
+        } else if self.elements > caps.elements() {
+            Some(format!("{} elements, above the {} under --max-work {}", self.elements, caps.elements(), caps.work))
         } else if self.pieces > most {
             Some(format!("{} separate pieces of memory, above the {most} under --max-work {}", self.pieces, caps.work))
         } else {
