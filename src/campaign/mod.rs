@@ -7,6 +7,7 @@ mod digest;
 pub mod facts;
 mod settle;
 mod shown;
+pub mod slips;
 
 pub use shown::shown;
 
@@ -192,19 +193,25 @@ impl<'a> Campaign<'a> {
             self.store.journal.write(&Line::Intent { first, last })?;
         }
         let (results, error) = self.execute(&jobs);
+        let mut error = error.map(CampaignError::from);
         let mut outcomes = vec![];
         let mut found = None;
+        // Cases are numbered without gaps: what ended after the first job that did not is left out.
         for ((_, cases), results) in planned.iter().zip(results) {
             let Some(results) = results else { break };
             for (numbered, result) in cases.iter().zip(results) {
-                let one = self.take(numbered, result, found.is_some(), &mut outcomes)?;
-                found = found.or(one);
+                let settle = error.is_none() && (found.is_none() || self.options.keep_going);
+                match self.take(numbered, result, settle, &mut outcomes) {
+                    Ok(one) => found = found.or(one),
+                    // Nobody can run a case any more, but those that failed still go to the journal.
+                    Err(e) => error = error.or(Some(e)),
+                }
             }
         }
         self.generator.fold(outcomes);
         self.save_counts()?;
         match error {
-            Some(e) => Err(e.into()),
+            Some(e) => Err(e),
             None => Ok(found),
         }
     }
@@ -244,12 +251,13 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// Takes one result in case order; the finding that it belongs to, if any. `found`: the round has one already.
+    /// Takes one result in case order; the finding that it belongs to, if any. A bad case that is not to be settled is only
+    /// written to the journal.
     fn take(
         &mut self,
         numbered: &Numbered,
         result: CaseResult,
-        found: bool,
+        settle: bool,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<Option<Found>, CampaignError> {
         let Numbered { id, planned, origin } = numbered;
@@ -266,17 +274,16 @@ impl<'a> Campaign<'a> {
                 kernel: result.kernel.clone(),
             });
         }
-        let (mut steady, mut of) = (true, None);
+        let mut of = None;
         if let Some(signature) = Signature::of(&result.verdict) {
             self.store.journal.write(&bad_line(problem, id, case, &result.verdict, &signature))?;
-            if found && !self.options.keep_going {
-                self.counts.not_shrunk += 1;
+            if settle {
+                of = settle::settle(self, id, case, &result)?;
             } else {
-                let settled = settle::settle(self, id, case, &result)?;
-                (steady, of) = (settled.steady, settled.found);
+                self.counts.not_shrunk += 1;
             }
         }
-        outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel, steady));
+        outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel));
         Ok(of)
     }
 

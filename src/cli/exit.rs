@@ -1,6 +1,6 @@
 //! Exit codes. The only file that knows them.
 
-use crate::exec::ProbeError;
+use crate::exec::{ProbeError, interrupt};
 
 /// How the program ends.
 #[repr(i32)]
@@ -32,7 +32,7 @@ pub enum ExitStatus {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    pub status: ExitStatus,
+    status: ExitStatus,
     pub message: String,
 }
 
@@ -43,6 +43,14 @@ impl Failure {
 
     pub fn setup(message: impl std::fmt::Display) -> Failure {
         Failure { status: ExitStatus::Setup, message: message.to_string() }
+    }
+
+    /// The status to exit with: an interruption has that of its signal.
+    pub fn status(&self) -> ExitStatus {
+        match self.status {
+            ExitStatus::Interrupted => ExitStatus::of_signal(interrupt::received()),
+            other => other,
+        }
     }
 }
 

@@ -10,8 +10,10 @@ use crate::exec::ranks::ONLY_RANK;
 use crate::finding::{Environment, Known, Store, store};
 use crate::problem::{Case, Narrow, Problem, Value};
 use crate::report::event::{Event, Reporter, Summary};
+use crate::report::stdout::aside;
 use crate::search::corpus::{self, Seed};
 use crate::search::{self, Generator, SpanLimits};
+use crate::worker::layout::least_moat;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ const DEFAULT_CASES: u64 = 10_000;
 /// One sentence and its exit status.
 pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
     let (store, mut warnings) = Store::open(&hunt.exec.out).map_err(Failure::setup)?;
-    let session = Session::open(Request {
+    let mut session = Session::open(Request {
         problem,
         target: &hunt.target,
         library: &hunt.library,
@@ -40,10 +42,13 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
-        eprintln!("warning: {}", warning.0);
+        aside!("warning: {}", warning.0);
     }
     reporter.event(&started(&session, hunt));
     reporter.event(&session.self_test()?);
+    for warning in session.learn()? {
+        reporter.event(&warning);
+    }
     let generator = generator(&session, hunt)?;
     let mut campaign = campaign(&session, hunt, store, known, generator, &mut *reporter)?;
     let (summary, error) = campaign.run();
@@ -75,6 +80,7 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
     let limits = SpanLimits {
         span_bytes: len / 8,
         arena_bytes: len / 4 * 3,
+        moat_bytes: i128::from(least_moat(arena.len)),
         work: i128::from(caps.work),
         elements: caps.elements(),
         memory: i128::from(caps.memory),
@@ -184,7 +190,7 @@ fn finish(
         Some(CampaignError::Store(e)) => return Err(Failure::setup(e)),
         Some(CampaignError::NotFiled(e)) => {
             // The finding exists nowhere else.
-            eprintln!("{}", e.toml);
+            aside!("{}", e.toml);
             return Err(Failure::setup(format!("{e}; the finding is printed above")));
         }
     }

@@ -2,10 +2,12 @@
 
 use super::args::{Profile, RunArgs};
 use super::exit::Failure;
-use super::session::{Request, Session};
+use super::output;
+use super::session::{MODEL_WORK, Request, Session};
 use crate::finding::{CaseInput, Facts, store};
-use crate::problem::{Case, Narrow, Placement, Value};
+use crate::problem::{Assignment, Case, Narrow, Placement, Problem, Role, Value};
 use crate::target::Caps;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ pub struct One {
 pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<One, Failure> {
     let folders = [store::findings(&args.exec.out), PathBuf::from(store::REGRESSIONS)];
     let mut input = CaseInput::read(&args.case, None, &folders).map_err(Failure::usage)?;
-    override_params(&mut input, args);
+    let changed = override_params(&mut input, args);
     let problem = input.problem.name.clone();
     let filed = input.finding.as_ref().map(|f| f.facts().clone());
     let target = match (&args.target, &input.target) {
@@ -38,31 +40,86 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
         library: &library,
         pins: &args.pins,
         also: pins_of(filed.as_ref(), args),
-        profile,
+        profile: if is_packed(&input, args) { Profile::Packed } else { profile },
         exec: &args.exec,
         time,
-        work: (Caps::default().work, Caps::default().work),
+        work: (Caps::default().work, MODEL_WORK),
     })?;
     for (name, value) in &args.knob {
         input.knobs.insert(name.clone(), Value::from_word(value));
+    }
+    if let Some(filed) = &filed {
+        follow(&mut input, &filed.minimal.params, &changed, session.problem());
     }
     let mut case = input.case(session.problem(), Placement::END).map_err(Failure::usage)?;
     if let Some(placement) = args.placement {
         case.placement = placement;
     }
+    check_knobs(&session, &case)?;
     Ok(One { session, input, case })
 }
 
-/// --set and --dtype replace what the file names.
-fn override_params(input: &mut CaseInput, args: &RunArgs) {
+/// A knob that the target does not have, or a value that it does not take, would silently be another case.
+fn check_knobs(session: &Session, case: &Case) -> Result<(), Failure> {
+    if case.knobs.is_empty() {
+        return Ok(());
+    }
+    let known = session.pool.knobs(&case.params)?;
+    for (name, value) in &case.knobs {
+        let Some(values) = known.get(name) else {
+            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            let has = if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+            return Err(Failure::usage(format!("{} has no knob '{name}' for this case; {has}", session.target)));
+        };
+        if !values.contains(value) {
+            let values: Vec<String> = values.iter().map(Value::to_string).collect();
+            return Err(Failure::usage(format!("knob {name} = {value} is not one of {}", values.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// --set and --dtype replace what the file names; the names of what they replace.
+fn override_params(input: &mut CaseInput, args: &RunArgs) -> BTreeSet<String> {
+    let mut changed = BTreeMap::new();
     for pin in &args.pins.set {
         if let Narrow::Set { param, value } = pin {
-            input.named.insert(param.clone(), value.clone());
+            changed.insert(param.clone(), value.clone());
         }
     }
     if let Some(dtype) = &args.pins.dtype {
-        input.named.insert("dtype".to_owned(), Value::Text(dtype.clone()));
+        changed.insert("dtype".to_owned(), Value::Text(dtype.clone()));
     }
+    let names = changed.keys().cloned().collect();
+    input.named.extend(changed);
+    names
+}
+
+/// A finding names every parameter: those that a change forces along, or that lose or gain their meaning by it, are not
+/// held to what the file says. Where nothing helps, the case says itself what is wrong with it.
+fn follow(input: &mut CaseInput, minimal: &Assignment, changed: &BTreeSet<String>, problem: &Problem) {
+    let mut values = minimal.clone();
+    let mut held = vec![false; problem.params.len()];
+    for name in changed {
+        let Some(i) = problem.param(name) else { return };
+        let Some(value) = input.named.get(name).and_then(|v| problem.params[i].store(v).ok()) else { return };
+        (values[i], held[i]) = (value, true);
+    }
+    if let Some(values) = problem.follow(&values, |i| held[i]) {
+        input.named = problem.show(&values).into_iter().collect();
+    }
+}
+
+/// A finding of the packed profile stays packed, unless a stride is set by hand.
+fn is_packed(input: &CaseInput, args: &RunArgs) -> bool {
+    let stride = |pin: &Narrow| match pin {
+        Narrow::Set { param, .. } => {
+            input.problem.param(param).is_some_and(|i| input.problem.params[i].role == Role::Stride)
+        }
+        _ => false,
+    };
+    let packed = input.finding.as_ref().is_some_and(|f| f.facts().profile == output::profile_word(Profile::Packed));
+    packed && !args.pins.set.iter().any(stride)
 }
 
 /// The pins under which a finding was made hold for it, unless the command line says otherwise.

@@ -10,7 +10,8 @@ use crate::device::Access;
 use crate::problem::{Case, Gaps};
 use std::sync::Arc;
 
-/// What becomes of reads between the rows of an operand that allows them.
+/// What becomes of reads inside the span of an operand that allows them: between its rows, and of elements that were not
+/// mapped because only a part of the work-groups ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapRule {
     /// Map the page, full of NaN, and look at the result.
@@ -19,18 +20,21 @@ pub enum GapRule {
     Strict,
 }
 
-/// Gap pages mapped for one case before it is left as it is.
-const GAP_PAGES: usize = 64;
+/// Times that pages are mapped for one case before it is left as it is.
+const GAP_ROUNDS: usize = 64;
+/// Pages mapped in one round at most: every round maps twice as many as the one before it.
+const GAP_PAGES: u64 = 256;
 
 /// A verdict after the gap rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
     pub verdict: Verdict,
-    /// Gap pages that had to be mapped.
+    /// Pages that had to be mapped.
     pub gap_pages: u32,
 }
 
-/// Runs a case that faulted on a gap read again with that page mapped and full of NaN, until it ends otherwise.
+/// Runs a case that faulted on a read inside an operand's span again with that page mapped and full of NaN, until it ends
+/// otherwise.
 ///
 /// A right result makes the reads harmless: the verdict is the pass. A wrong one means that the value was used: the fault stays.
 ///
@@ -46,13 +50,16 @@ pub fn settle_gap(
     let verdict = &result.verdict;
     let mut pages = vec![];
     let (mut now, mut arena) = (verdict.clone(), result.arena);
-    while rule == GapRule::Note && pages.len() < GAP_PAGES {
-        let Some(address) = harmless_place(pool, &now) else { break };
-        let page = (address - arena.base) & !(arena.page_bytes.max(1) - 1);
-        if pages.contains(&page) {
+    for round in 0..GAP_ROUNDS {
+        let Some(place) = harmless_place(pool, case, &now).filter(|_| rule == GapRule::Note) else { break };
+        let page_bytes = arena.page_bytes.max(1);
+        let page = |address: u64| (address - arena.base) & !(page_bytes - 1);
+        if pages.contains(&page(place.address)) {
             break;
         }
-        pages.push(page);
+        let wanted = GAP_PAGES.min(1 << round.min(32));
+        let here = (page(place.address)..=page(place.last)).step_by(page_bytes as usize);
+        pages.extend(here.take(wanted as usize));
         let mut job = Job::single(0, case, seed);
         job.also_map.clone_from(&pages);
         let Some(next) = pool.run_fresh(&job)?.into_iter().next() else { break };
@@ -71,13 +78,25 @@ fn verdict_after(now: Verdict, first: Verdict) -> Verdict {
     }
 }
 
-/// The address of a read in a gap of an operand that allows such reads.
-fn harmless_place(pool: &Pool, verdict: &Verdict) -> Option<u64> {
+/// A read that an operand allows, and the last byte of that operand.
+struct Allowed {
+    address: u64,
+    last: u64,
+}
+
+/// The place of a read inside the span of an operand that allows such reads.
+fn harmless_place(pool: &Pool, case: &Case, verdict: &Verdict) -> Option<Allowed> {
     let Verdict::Fault(fault) = verdict else { return None };
-    let hit = fault.hit.as_ref().filter(|h| h.place == Place::Gap)?;
+    let hit = fault.hit.as_ref().filter(|h| matches!(h.place, Place::Gap | Place::Element))?;
     let operand = pool.problem().operand(&hit.operand)?;
-    let reads = fault.access == Some(Access::Read);
-    (reads && pool.problem().operands[operand].gaps == Gaps::Read).then_some(fault.address)?
+    if fault.access != Some(Access::Read) || pool.problem().operands[operand].gaps != Gaps::Read {
+        return None;
+    }
+    let instance = pool.problem().instance(case.clone()).ok()?;
+    let view = instance.view(operand)?;
+    let past = (view.highest(hit.copy) + 1) * view.element_bytes;
+    let address = fault.address?;
+    Some(Allowed { address, last: address.wrapping_add_signed(past - 1 - hit.from_base) })
 }
 
 /// What a bad verdict of a batch comes to when the case runs alone.
@@ -85,7 +104,7 @@ fn harmless_place(pool: &Pool, verdict: &Verdict) -> Option<u64> {
 pub enum Blame {
     /// Bad alone in fresh processes, `bad` of `runs` times.
     Alone { verdict: Verdict, bad: u32, runs: u32 },
-    /// The case reads between rows, and its result is right: a note.
+    /// The case reads what it does not need inside an operand's span, and its result is right: a note.
     GapNote { pages: u32 },
     /// Passes alone, fails after what the worker ran before it.
     /// `before` are the cases to run first, each with its own pages.
@@ -98,10 +117,10 @@ pub enum Blame {
 const MOST_RUNS: u32 = 20;
 
 /// Runs a bad case alone in fresh processes, `confirm` times and more often if the runs disagree; replays its history
-/// where it passes alone.
+/// where it passes alone. Before that, the health probe must pass.
 ///
 /// # Errors
-/// Where no verdict can be had any more.
+/// Where no verdict can be had any more, or the device is unhealthy.
 pub fn blame(
     pool: &Pool,
     case: &Case,
@@ -110,6 +129,7 @@ pub fn blame(
     confirm: u32,
     rule: GapRule,
 ) -> Result<Blame, ProbeError> {
+    pool.check_health()?;
     let mut first_bad: Option<Verdict> = None;
     let (mut bad, mut runs) = (0, 0);
     while runs < confirm || (bad > 0 && bad < runs && runs < MOST_RUNS) {

@@ -1,5 +1,6 @@
 //! Running one case once, as the shrinker and the commands see it.
 
+use super::signature::Family;
 use super::verdict::Verdict;
 use crate::problem::{Case, Knobs};
 use std::time::Duration;
@@ -48,6 +49,6 @@ pub trait Prober {
     /// Where no verdict can be had any more.
     fn probe(&mut self, case: &Case, freshness: Freshness) -> Result<Observation, ProbeError>;
 
-    /// Cost of a probe that fails over the cost of one that passes, as measured so far; at least 1.
-    fn cost_ratio(&self) -> f64;
+    /// Cost of a probe that fails in a way of this family over the cost of one that passes, as measured so far; at least 1.
+    fn cost_ratio(&self, family: Family) -> f64;
 }

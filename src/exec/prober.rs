@@ -3,6 +3,7 @@
 use super::blame::{GapRule, settle_gap};
 use super::pool::Pool;
 use super::probe::{Freshness, Observation, ProbeError, Prober};
+use super::signature::Family;
 use crate::problem::Case;
 
 /// Probes on the first seat of a pool, or on spares.
@@ -33,7 +34,7 @@ impl Prober for PoolProber<'_> {
         })
     }
 
-    fn cost_ratio(&self) -> f64 {
-        self.pool.cost_ratio()
+    fn cost_ratio(&self, family: Family) -> f64 {
+        self.pool.cost_ratio(family)
     }
 }

@@ -74,6 +74,9 @@ impl std::fmt::Display for Signature {
             Family::Crash => return f.write_str("crash"),
             Family::Memory => {}
         }
+        if (&self.operand, self.access, self.place) == (&None, None, None) {
+            return f.write_str("place unknown");
+        }
         let access = match self.access {
             Some(Access::Read) => "read",
             Some(Access::Write) => "write",

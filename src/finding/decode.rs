@@ -232,7 +232,6 @@ fn far(problem: &Problem, minimal: &Case, f: stored::Far) -> Result<Far, String>
 fn environment(e: stored::Environment) -> Environment {
     Environment {
         shrinkfault: e.shrinkfault,
-        host: e.host,
         os: e.os,
         kernel: e.kernel,
         cpu: e.cpu,

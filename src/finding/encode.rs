@@ -178,7 +178,6 @@ fn environment(facts: &Facts) -> stored::Environment {
     let e = facts.environment.clone();
     stored::Environment {
         shrinkfault: e.shrinkfault,
-        host: e.host,
         os: e.os,
         kernel: e.kernel,
         cpu: e.cpu,

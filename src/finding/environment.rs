@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 pub const UNKNOWN: &str = "unknown";
 
 /// Where a finding was made, in words for people; nothing is computed from it.
+///
+/// Findings are published: neither the machine's name nor the user's is part of it, and paths below the home folder begin
+/// with `~`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     /// Version of this program.
     pub shrinkfault: String,
-    pub host: String,
     /// Name and version of the system, as /etc/os-release has it.
     pub os: String,
     /// Kernel name, release and machine.
@@ -34,7 +36,6 @@ impl Default for Environment {
         let unknown = || UNKNOWN.to_owned();
         Environment {
             shrinkfault: env!("CARGO_PKG_VERSION").to_owned(),
-            host: unknown(),
             os: unknown(),
             kernel: unknown(),
             cpu: unknown(),
@@ -51,7 +52,6 @@ impl Environment {
     /// Reads this machine. `device` names the device the target ran on.
     pub fn read(device: &str, description: &Description) -> Environment {
         let mut environment = Environment {
-            host: line("/proc/sys/kernel/hostname"),
             os: os_name(&text("/etc/os-release")),
             kernel: kernel(),
             cpu: cpu(&text("/proc/cpuinfo")),
@@ -79,7 +79,16 @@ impl Environment {
             free = format!("{name} {number}");
             number += 1;
         }
-        self.target.push((free, known(value.to_owned())));
+        let home = std::env::var("HOME").unwrap_or_default();
+        self.target.push((free, known(without_home(value, &home))));
+    }
+}
+
+/// The text with `~` for the home folder, wherever a path begins with it.
+fn without_home(text: &str, home: &str) -> String {
+    match home.trim_end_matches('/') {
+        "" => text.to_owned(),
+        home => text.replace(&format!("{home}/"), "~/"),
     }
 }
 
@@ -176,6 +185,15 @@ mod tests {
         let names: Vec<&str> = e.target.iter().map(|(n, _)| n.as_str()).collect();
         assert_eq!(names, ["title", "path", "path 2", "soname"]);
         assert_eq!(e.target[3].1, UNKNOWN);
+    }
+
+    #[test]
+    fn the_home_folder_is_not_named() {
+        assert_eq!(without_home("/home/a/lib/libblas.so", "/home/a"), "~/lib/libblas.so");
+        assert_eq!(without_home("/home/a/x /home/a/y", "/home/a/"), "~/x ~/y");
+        assert_eq!(without_home("/home/ab/x", "/home/a"), "/home/ab/x");
+        assert_eq!(without_home("/usr/lib/x", "/"), "/usr/lib/x");
+        assert_eq!(without_home("/usr/lib/x", ""), "/usr/lib/x");
     }
 
     #[test]

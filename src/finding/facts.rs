@@ -128,6 +128,15 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The problem under the pins and the profile: what a change of one parameter drags along is decided by those.
+    ///
+    /// # Errors
+    /// A sentence, where the pins do not fit the problem.
+    pub fn narrowed(&self) -> Result<Problem, String> {
+        let narrowed = self.problem.narrowed(&self.pins)?;
+        if self.profile == "packed" { narrowed.narrowed(&narrowed.packed()) } else { Ok(narrowed) }
+    }
+
     /// What happened in the minimal case, one sentence without a full stop.
     pub fn title(&self) -> String {
         super::title::sentence(self)

@@ -17,7 +17,7 @@
 //! A finding marked as fixed matches too; what that means (it is back) is for the caller to say.
 
 use super::check;
-use super::facts::{Certified, Effect, Facts};
+use super::facts::{Certified, Effect, Facts, Witness};
 use super::file::{Finding, Status};
 use super::name::same_target;
 use crate::exec::Signature;
@@ -187,9 +187,12 @@ fn is_own(facts: &Facts, case: &Case) -> bool {
     if case.knobs != minimal.knobs || case.placement != minimal.placement {
         return false;
     }
-    let far = facts.far.iter().map(|f| f.params.clone());
-    let pairs = facts.witnesses.iter().map(|w| check::at(&minimal.params, w.param, w.bad.0));
-    [minimal.params.clone()].into_iter().chain(far).chain(pairs).any(|params| params == case.params)
+    if case.params == minimal.params || facts.far.as_ref().is_some_and(|f| f.params == case.params) {
+        return true;
+    }
+    let Ok(narrowed) = facts.narrowed() else { return false };
+    let bad = |w: &Witness| check::at(&narrowed, &minimal.params, w.param, w.bad.0);
+    facts.witnesses.iter().any(|w| bad(w).is_some_and(|params| params == case.params))
 }
 
 /// Last good and first bad value of a certified pair.

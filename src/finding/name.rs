@@ -192,7 +192,7 @@ mod tests {
         let mut other = base.clone();
         other.target.library = Some("/opt/lib/libatlas.so.99".into());
         other.seed += 1;
-        other.environment.host = "elsewhere".into();
+        other.environment.cpu = "another".into();
         assert_eq!(name(&other), name(&base));
         other.minimal.knobs.insert("threads".into(), Value::Int(2));
         assert_ne!(name(&other), name(&base));

@@ -239,7 +239,6 @@ pub struct Step {
 #[serde(deny_unknown_fields)]
 pub struct Environment {
     pub shrinkfault: String,
-    pub host: String,
     pub os: String,
     pub kernel: String,
     pub cpu: String,

@@ -175,7 +175,7 @@ pub fn facts() -> impl Strategy<Value = Facts> {
                     slips: texts.iter().take(2).cloned().collect(),
                     ladder: texts.iter().map(|t| Step { by: t.clone(), case: named(1) }).collect(),
                     environment: Environment {
-                        host: named(0),
+                        os: named(0),
                         cpu: named(1),
                         target: vec![(named(2), named(3)), ("path".into(), "/x".into())],
                         ..Environment::default()

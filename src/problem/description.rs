@@ -149,6 +149,26 @@ impl Problem {
         self.checked(values).ok()
     }
 
+    /// The case with some parameters moved and what has to follow: strides go where the constraints force them, sizes
+    /// only where that is not enough and no stride was moved (it must not drag the sizes along). `None` where there is no
+    /// such case.
+    pub fn follow(&self, values: &Assignment, moved: impl Fn(usize) -> bool) -> Option<Assignment> {
+        let free = |i: usize| {
+            let p = &self.params[i];
+            !moved(i) && !p.is_choice() && p.least() < p.most()
+        };
+        let stride = |i: usize| !self.params[i].is_choice() && self.params[i].role == Role::Stride;
+        let mut first = values.clone();
+        if self.repair(&mut first, |i| free(i) && stride(i)) {
+            return Some(first);
+        }
+        if (0..self.params.len()).any(|i| moved(i) && stride(i)) {
+            return None;
+        }
+        let mut second = values.clone();
+        self.repair(&mut second, free).then_some(second)
+    }
+
     /// Whether something changed, or could not be computed.
     fn plain_where_inactive(&self, values: &mut Assignment) -> bool {
         let mut changed = false;
@@ -164,7 +184,8 @@ impl Problem {
         changed
     }
 
-    /// Makes one broken constraint hold: through a parameter that it bounds directly, else by halving free integers.
+    /// Makes one broken constraint hold: through a parameter that it bounds directly, else through a choice, else by halving
+    /// free integers.
     fn restore(&self, constraint: &Constraint, values: &mut Assignment, free: &impl Fn(usize) -> bool) -> bool {
         for &i in constraint.yields.iter().filter(|i| free(**i)) {
             let p = &self.params[i];
@@ -184,6 +205,16 @@ impl Problem {
                 }
                 values[i] = old;
             }
+        }
+        for i in constraint.condition.params().filter(|i| free(*i)) {
+            let old = values[i];
+            for choice in self.params[i].choices() {
+                values[i] = choice;
+                if self.holds(&constraint.condition, &values.0) == Ok(true) {
+                    return true;
+                }
+            }
+            values[i] = old;
         }
         for _ in 0..64 {
             let mut moved = false;

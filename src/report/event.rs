@@ -110,6 +110,8 @@ pub enum Event {
     },
     /// Oracles that the self-test proved, and what it cannot prove here.
     SelfTest { proven: Vec<String>, not_detectable: Vec<String>, seconds: f64 },
+    /// Something that limits what the run can see.
+    Warning { text: String },
     /// One case and its verdict, in case order.
     Case { id: u64, origin: String, case: ShownCase, verdict: Verdict, kernel: Option<String> },
     /// Progress, a few times a second; not in the JSON stream.

@@ -1,6 +1,7 @@
 //! JSON Lines: one event a line on stdout. The schema is docs/events.md.
 
 use super::event::{Event, Reporter};
+use super::stdout;
 use crate::exec::interrupt::Interrupt;
 use std::io::Write;
 
@@ -31,7 +32,8 @@ impl<W: Write> Reporter for JsonLines<W> {
             .map_err(std::io::Error::from)
             .and_then(|()| self.out.write_all(b"\n"))
             .and_then(|()| self.out.flush());
-        if written.is_err() {
+        if let Err(e) = written {
+            stdout::failed(e);
             self.interrupt.set();
         }
     }

@@ -51,8 +51,10 @@ pub(super) enum Sizes {
 /// One size parameter, drawn anew.
 pub(super) fn size(space: &Space, draw: &mut Draw<'_>, p: &Param, sizes: Sizes, long: bool) -> i64 {
     let cap = i64::try_from(space.options.limits.work).unwrap_or(i64::MAX).min(p.most());
+    // What runs as a sample may be of any length: launch limits lie far above what can be run whole.
+    let longest = if space.options.limits.sampled && draw.chance(1, 2) { p.most() } else { cap };
     let wanted = match (p.role, sizes) {
-        (Role::Count, Sizes::Thin) if long => draw.log(1, cap),
+        (Role::Count, Sizes::Thin) if long => draw.log(1, longest),
         (Role::Count, _) => {
             if draw.chance(2, 3) {
                 1
@@ -65,7 +67,7 @@ pub(super) fn size(space: &Space, draw: &mut Draw<'_>, p: &Param, sizes: Sizes, 
         (_, Sizes::Cube) => draw.log(1, cap),
         (_, Sizes::Thin) => {
             if long {
-                draw.log(1, cap)
+                draw.log(1, longest)
             } else {
                 draw.between(1, 4)
             }

@@ -1,9 +1,7 @@
 //! What a case may cost: spans, mappings, memory and work.
 
 use crate::problem::{Assignment, Problem, View};
-
-/// Unmapped bytes kept on either side of an operand; neighbours share them.
-pub const MOAT_BYTES: i128 = 128 << 30;
+use crate::worker::layout::MIN_MOAT;
 
 /// Caps on what a generated case asks of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +10,8 @@ pub struct SpanLimits {
     pub span_bytes: i128,
     /// Bytes of address space of all copies of all operands, each with a moat.
     pub arena_bytes: i128,
+    /// Unmapped bytes kept on either side of an operand; neighbours share them.
+    pub moat_bytes: i128,
     /// Work of one case, in the problem's own unit.
     pub work: i128,
     /// Elements of all copies of all operands.
@@ -33,6 +33,7 @@ impl Default for SpanLimits {
         SpanLimits {
             span_bytes: 8 << 40,
             arena_bytes: 48 << 40,
+            moat_bytes: i128::from(MIN_MOAT),
             work: i128::from(caps.work),
             elements: caps.elements(),
             memory: i128::from(caps.memory),
@@ -61,7 +62,7 @@ impl SpanLimits {
             let copies = i128::from(view.copies());
             let (pieces, bytes) = touched(view, self.page_bytes);
             widest = widest.max(span);
-            arena += (span + MOAT_BYTES) * copies;
+            arena += (span + self.moat_bytes) * copies;
             fragments = fragments.saturating_add(pieces.saturating_mul(copies));
             memory = memory.saturating_add(bytes.saturating_mul(copies));
             elements = elements.saturating_add(view.elements().saturating_mul(copies));

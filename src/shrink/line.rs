@@ -87,17 +87,7 @@ impl<'p> Line<'p> {
         for s in &self.dependents {
             values[*s] = self.problem.params[*s].least();
         }
-        let lead = |i: usize| self.params.contains(&i);
-        let fixed = |i: usize| lead(i) || self.problem.params[i].is_choice() || !is_free(self.problem, i);
-        let mut first = values.clone();
-        if self.problem.repair(&mut first, |i| !fixed(i) && follows(self.problem, i)) {
-            return Some(first);
-        }
-        // A stride that is lowered must not drag the sizes along.
-        if self.params.iter().any(|p| follows(self.problem, *p)) {
-            return None;
-        }
-        self.problem.repair(&mut values, |i| !fixed(i)).then_some(values)
+        self.problem.follow(&values, |i| self.params.contains(&i))
     }
 
     /// The largest value not above `v` that every leading parameter allows.

@@ -169,7 +169,7 @@ enum Outcome {
 /// The nearest smaller values: the first that passes is last good.
 fn down(e: &mut Engine, line: &Line) -> Result<Outcome, ProbeError> {
     let bad = e.current.clone();
-    let mut why = String::from("no smaller value makes a case");
+    let (mut why, mut nearest) = (String::from("no smaller value makes a case"), None);
     let mut v = line.value();
     for steps in 1..=NEIGHBOURS {
         let Some(next) = v.checked_sub(1).and_then(|v| line.round_down(v)) else { break };
@@ -179,12 +179,20 @@ fn down(e: &mut Engine, line: &Line) -> Result<Outcome, ProbeError> {
             Seen::Bad if e.current == good => return Ok(Outcome::Smaller),
             Seen::Bad => return Ok(Outcome::Unknown(format!("{v} fails too, but moves another parameter up"))),
             Seen::Pass => return Ok(Outcome::Pair { bad, good, direction: Direction::Down, steps }),
-            Seen::Other => why = format!("{v} fails in another way"),
-            Seen::Nothing => why = not_run(e, v, &good),
+            Seen::Other => why = nearest.get_or_insert(otherwise(e, v, &good)).clone(),
+            Seen::Nothing => why = nearest.get_or_insert(not_run(e, v, &good)).clone(),
             Seen::Invalid => {}
         }
     }
     Ok(Outcome::Unknown(why))
+}
+
+/// How a case fails that does not fail in the way followed.
+fn otherwise(e: &Engine, value: i64, case: &Assignment) -> String {
+    match e.observations.all(case).bad.into_iter().max_by_key(|b| b.runs) {
+        Some(bad) => format!("{value} fails in another way ({}: {})", bad.verdict.word(), bad.signature),
+        None => format!("{value} fails in another way"),
+    }
 }
 
 fn not_run(e: &Engine, value: i64, case: &Assignment) -> String {
@@ -215,7 +223,7 @@ fn up(e: &mut Engine, line: &Line) -> Result<Outcome, ProbeError> {
         match e.classify(&case)? {
             Seen::Bad => (tried, bad) = (tried + 1, v),
             Seen::Pass => return edge_up(e, line, bad, v),
-            Seen::Other => return Ok(Outcome::Unknown(format!("{v} fails in another way"))),
+            Seen::Other => return Ok(Outcome::Unknown(otherwise(e, v, &case))),
             Seen::Nothing => why = not_run(e, v, &case),
             Seen::Invalid => {}
         }

@@ -146,7 +146,7 @@ fn a_finding_is_filed_once_and_its_bytes_stay() {
     let bytes = fs::read(&path).unwrap();
     let mut again = atlas();
     again.seed = 7;
-    again.environment.host = "elsewhere".into();
+    again.environment.cpu = "another".into();
     assert_eq!(store.file(&Finding::new(again).unwrap()).unwrap(), Filed::Already(path.clone()));
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }

@@ -10,6 +10,7 @@ use crate::problem::{Assignment, Role};
 ///
 /// Before: `m=1000 n=1001`. After: `m=1 n=1001000`.
 /// Before: `n=9 ldb=268435456`. After: `n=2 ldb=2147483648`.
+/// Before: `n=11 ldc=214748365` (fails where n is odd). After: `n=3 ldc=1073741824`.
 pub struct Trade;
 
 impl Move for Trade {
@@ -33,18 +34,28 @@ impl Move for Trade {
     }
 }
 
-/// Lowers `from` to its least, the next, and half; at each, raises `to` to what makes up for it, smallest first.
+/// Periods of unrolled loops: often only one remainder fails.
+const PERIODS: [i64; 4] = [2, 3, 4, 8];
+
+/// Lowers `from` to its least, the next, the least values that keep its remainder by usual periods, and half; at each,
+/// raises `to` to what makes up for it, smallest first.
 fn pair(e: &mut Engine, from: usize, to: usize, by: &'static str) -> Result<(), ProbeError> {
     let old = e.current[from];
     let least = e.problem.params[from].least();
     let p = &e.problem.params[from];
-    let lower = [Some(least), p.round_up(least.saturating_add(1)), p.round_down(least + (old - least) / 2)];
-    let mut tried = vec![];
-    for new in lower.into_iter().flatten() {
-        if new >= e.current[from] || e.current[from] != old || tried.contains(&new) {
+    let alike = PERIODS.iter().flat_map(|t| [0, *t].map(|more| least + more + (old - least).rem_euclid(*t)));
+    let mut lower: Vec<i64> =
+        [Some(least), p.round_up(least.saturating_add(1)), p.round_down(least + (old - least) / 2)]
+            .into_iter()
+            .flatten()
+            .chain(alike.filter(|v| p.round_down(*v) == Some(*v)))
+            .collect();
+    lower.sort_unstable();
+    lower.dedup();
+    for new in lower {
+        if new >= e.current[from] || e.current[from] != old {
             continue;
         }
-        tried.push(new);
         for follow in [Follow::Packed, Follow::Held] {
             let line = Line::new(e.problem, &e.current, &[from], follow);
             let Some(base) = line.at(new).filter(|_| line.is_distinct()) else { continue };

@@ -1,7 +1,7 @@
 //! Probers without processes.
 
 use crate::device::Access;
-use crate::exec::{Fault, Freshness, Hit, Observation, Place, ProbeError, Prober, Verdict, Wrong, WrongKind};
+use crate::exec::{Family, Fault, Freshness, Hit, Observation, Place, ProbeError, Prober, Verdict, Wrong, WrongKind};
 use crate::problem::Case;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl<F: FnMut(&Case, Freshness) -> Verdict> Prober for Oracle<F> {
         })
     }
 
-    fn cost_ratio(&self) -> f64 {
+    fn cost_ratio(&self, _family: Family) -> f64 {
         self.ratio
     }
 }

@@ -14,6 +14,9 @@ const WORK_OF_PIECE: i128 = 1 << 12;
 const WORK_OF_NEEDED_PIECE: i128 = 1 << 9;
 /// Pieces that a case may have under any cap.
 const FREE_PIECES: i128 = 16;
+/// The groups that must run may take so many times the cap on work (along K a work-group cannot be cut), and so many times
+/// the pieces (a tile of every one of 64 ranks).
+const NEEDED: (i128, i128) = (4, 2);
 /// Work-groups drawn by the hash of the shape.
 const DRAWN: u64 = 16;
 
@@ -56,22 +59,24 @@ impl Cost {
 
     /// Whether all of a case may run, rather than some of its work-groups.
     pub fn is_cheap(&self, caps: &Caps) -> bool {
-        self.excess(caps).is_none() && self.pieces <= pieces_for(caps, WORK_OF_PIECE)
+        self.fits(caps) && self.pieces <= pieces_for(caps, WORK_OF_PIECE)
     }
 
     fn fits(&self, caps: &Caps) -> bool {
-        self.excess(caps).is_none()
+        self.excess(caps, (1, 1)).is_none()
     }
 
-    /// Which cap the cost is above, as a fragment for people.
-    fn excess(&self, caps: &Caps) -> Option<String> {
-        let most = pieces_for(caps, WORK_OF_NEEDED_PIECE);
-        if self.work > i128::from(caps.work) {
-            Some(format!("{} units of work, above --max-work {}", self.work, caps.work))
+    /// Which cap the cost is above, as a fragment for people; the caps on work and pieces times so many.
+    fn excess(&self, caps: &Caps, (work, pieces): (i128, i128)) -> Option<String> {
+        let most = pieces_for(caps, WORK_OF_NEEDED_PIECE) * pieces;
+        let factor = if work > 1 { format!("{work} times ") } else { String::new() };
+        if self.work > i128::from(caps.work) * work {
+            Some(format!("{} units of work, above {factor}--max-work {}", self.work, caps.work))
         } else if self.bytes > i128::from(caps.memory) {
             Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
-        } else if self.elements > caps.elements() {
-            Some(format!("{} elements, above the {} under --max-work {}", self.elements, caps.elements(), caps.work))
+        } else if self.elements > caps.elements() * work {
+            let most = caps.elements() * work;
+            Some(format!("{} elements, above the {most} under --max-work {}", self.elements, caps.work))
         } else if self.pieces > most {
             Some(format!("{} separate pieces of memory, above the {most} under --max-work {}", self.pieces, caps.work))
         } else {
@@ -105,7 +110,7 @@ impl std::iter::Sum for Cost {
 /// Picks work-groups: all of `needed`, then of `wished`, in order, those that still fit. The numbers come back ascending.
 ///
 /// # Errors
-/// Says which cap is too low where not even the needed ones fit.
+/// Says which cap is too low where not even the needed ones fit; they may take several times the work of the cap.
 pub fn pick(
     grid: &Grid,
     needed: &[[i64; 3]],
@@ -120,7 +125,7 @@ pub fn pick(
             spent = spent + cost(*at);
         }
     }
-    if let Some(excess) = spent.excess(caps) {
+    if let Some(excess) = spent.excess(caps, NEEDED) {
         return Err(format!("its first and last work-group alone take {excess}"));
     }
     let cheap = spent.pieces + pieces_for(caps, WORK_OF_PIECE);
@@ -197,7 +202,7 @@ mod tests {
         let caps = Caps { work: 100, memory: 1 << 20 };
         let unit = |work: i128, bytes: i128| move |_| Cost { work, bytes, pieces: 1, elements: 1 };
         let needed = [[9, 9, 0], [0, 0, 0]];
-        assert!(pick(&grid, &needed, &[], &caps, unit(60, 1)).unwrap_err().contains("--max-work 100"));
+        assert!(pick(&grid, &needed, &[], &caps, unit(201, 1)).unwrap_err().contains("4 times --max-work 100"));
         assert!(pick(&grid, &needed, &[], &caps, unit(1, 1 << 20)).unwrap_err().contains("--max-memory"));
         assert_eq!(pick(&grid, &needed, &worthwhile(&grid, 1), &caps, unit(30, 1)).unwrap().len(), 3);
     }
