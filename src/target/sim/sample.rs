@@ -72,11 +72,11 @@ impl Cost {
         let factor = if work > 1 { format!("{work} times ") } else { String::new() };
         if self.work > i128::from(caps.work) * work {
             Some(format!("{} units of work, above {factor}--max-work {}", self.work, caps.work))
+        } else if self.bytes > i128::from(caps.memory) {
+            Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
         } else if self.elements > caps.elements() * work {
             let most = caps.elements() * work;
             Some(format!("{} elements, above the {most} under --max-work {}", self.elements, caps.work))
-        } else if self.bytes > i128::from(caps.memory) {
-            Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
         } else if self.pieces > most {
             Some(format!("{} separate pieces of memory, above the {most} under --max-work {}", self.pieces, caps.work))
         } else {
