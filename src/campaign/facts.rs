@@ -86,7 +86,7 @@ pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&Rank
             })
             .collect(),
         irrelevant: s.irrelevant.clone(),
-        windows: s.islands.iter().map(|i| island(problem, i)).collect(),
+        windows: s.islands.iter().map(|i| island(problem, i)).chain(s.stopped.iter().map(stopped)).collect(),
         ranks: ranks.map(|t| Ranks {
             failing: t.failing.clone(),
             passing: t.passing.clone(),
@@ -309,6 +309,11 @@ fn place(h: &Hit, element: Option<i64>) -> String {
         _ => format!("{} bytes", h.from_base),
     };
     format!("{edge}{copy}, {from} from its base pointer")
+}
+
+/// What a shrink that something ended leaves open.
+fn stopped(why: &ProbeError) -> String {
+    format!("shrinking ended early ({why}): the case may not be minimal, and witnesses may be missing")
 }
 
 fn island(problem: &Problem, island: &Island) -> String {
