@@ -73,7 +73,13 @@ pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&Rank
             })
             .collect(),
         irrelevant: s.irrelevant.clone(),
-        windows: s.islands.iter().map(|i| island(problem, i)).chain(at_the_limit(&s.verdict)).collect(),
+        windows: s
+            .islands
+            .iter()
+            .map(|i| island(problem, i))
+            .chain(at_the_limit(&s.verdict))
+            .chain(s.stopped.iter().map(stopped))
+            .collect(),
         ranks: ranks.map(|t| Ranks {
             failing: t.failing.clone(),
             passing: t.passing.clone(),
@@ -335,6 +341,11 @@ fn at_the_limit(verdict: &Verdict) -> Option<String> {
          where the address comes that close, not where the target's arithmetic changes; look at the far finding, too"
             .to_owned()
     })
+}
+
+/// What a shrink that something ended leaves open.
+fn stopped(why: &ProbeError) -> String {
+    format!("shrinking ended early ({why}): the case may not be minimal, and witnesses may be missing")
 }
 
 fn island(problem: &Problem, island: &Island) -> String {
