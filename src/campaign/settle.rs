@@ -21,27 +21,18 @@ const SAMPLE: u64 = 20;
 const STRIDED: &str = "strided";
 const PACKED: &str = "packed";
 
-/// What came of a bad case.
-pub struct Settled {
-    /// Repeats came to the same verdict, as far as there were any.
-    pub steady: bool,
-    pub found: Option<Found>,
-}
-
-const NOTHING: Settled = Settled { steady: true, found: None };
-
-/// Settles a bad case.
+/// Settles a bad case; the finding that it belongs to, if any.
 ///
 /// # Errors
 /// Where no verdict can be had any more, or the store cannot be written.
-pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -> Result<Settled, CampaignError> {
-    let Some(signature) = Signature::of(&result.verdict) else { return Ok(NOTHING) };
+pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -> Result<Option<Found>, CampaignError> {
+    let Some(signature) = Signature::of(&result.verdict) else { return Ok(None) };
     if let Some(name) = known(c, id, case, &signature) {
-        return c.count_known(id, &name).map(|f| Settled { steady: true, found: Some(f) });
+        return c.count_known(id, &name).map(Some);
     }
     if capped(&c.counts, &signature.to_string(), c.options.shrinks) {
         c.counts.not_shrunk += 1;
-        return Ok(NOTHING);
+        return Ok(None);
     }
     c.progress(Phase::Confirming);
     match blame(c.pool, case, c.options.seed, result, c.options.confirm, c.options.gap_rule)? {
@@ -54,26 +45,24 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
                 bad,
                 runs,
             });
-            let steady = bad == runs;
             match signature {
-                None => Ok(NOTHING),
-                Some(s) => alone(c, id, case, &s).map(|found| Settled { steady, found }),
+                None => Ok(None),
+                Some(s) => alone(c, id, case, &s),
             }
         }
         Blame::GapNote { pages } => {
             c.counts.gap_notes += 1;
             c.note(id, format!("reads {pages} pages between rows, which this operand allows, and its result is right"));
-            Ok(NOTHING)
+            Ok(None)
         }
         Blame::History { verdict, before } => {
-            let Some(signature) = Signature::of(&verdict) else { return Ok(NOTHING) };
-            let found = file_history(c, id, case, &signature, verdict, before)?;
-            Ok(Settled { steady: false, found: Some(found) })
+            let Some(signature) = Signature::of(&verdict) else { return Ok(None) };
+            file_history(c, id, case, &signature, verdict, before).map(Some)
         }
         Blame::Unreproduced { runs } => {
             c.counts.unreproduced += 1;
             c.note(id, format!("passed {runs} of {runs} times alone, and after what ran before it"));
-            Ok(Settled { steady: false, found: None })
+            Ok(None)
         }
     }
 }

@@ -11,6 +11,14 @@ pub fn received() -> Option<i32> {
     INSTALLED.get().and_then(Interrupt::signal)
 }
 
+/// Makes a write beyond the limit on the size of files an error instead of the end of this process.
+///
+/// # Errors
+/// Where the handler cannot be installed.
+pub fn survive_file_size_limit() -> std::io::Result<()> {
+    signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map(drop)
+}
+
 /// Which signal asked the run to end, if any. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
@@ -20,8 +28,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// The flag that SIGINT, SIGTERM and SIGHUP set; a second signal ends the program at once. SIGXFSZ, by which a limit on
-    /// the size of files would kill it, becomes an error of the write.
+    /// The flag that SIGINT, SIGTERM and SIGHUP set; a second signal ends the program at once.
     ///
     /// # Errors
     /// Where a handler cannot be installed.
@@ -30,7 +37,6 @@ impl Interrupt {
             return Ok(interrupt.clone());
         }
         let interrupt = Interrupt::default();
-        signal_hook::flag::register(libc::SIGXFSZ, Arc::default())?;
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             // The conditional default runs first: it acts once the flag is set.
             let armed = Arc::new(std::sync::atomic::AtomicBool::new(false));

@@ -52,7 +52,7 @@ pub struct WorkerSpec {
 pub enum WorkerError {
     #[error("{0}")]
     Setup(String),
-    /// A signal ended it before it was ready, which says nothing yet: another one may start.
+    /// A signal ended it before it was ready, or it stayed silent, which says nothing yet: another one may start.
     #[error("{0}")]
     Died(String),
     #[error("interrupted")]
@@ -172,7 +172,7 @@ impl Starting {
             Read::Line => {}
             Read::Deadline => {
                 let waited = spec.start_timeout.as_secs_f64();
-                return Err(WorkerError::Setup(format!(
+                return Err(WorkerError::Died(format!(
                     "a worker for {} was not ready within {waited} s; raise --start-timeout",
                     spec.target
                 )));
