@@ -22,7 +22,7 @@ use crate::report::event::{Event, FindingSummary, Phase, Reporter, Summary, Tall
 use crate::search::{Coverage, Generator, Origin, Outcome, Planned};
 use crate::target::TargetSpec;
 use digest::Digests;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -83,6 +83,8 @@ struct Counts {
     unsaved: BTreeMap<String, u64>,
     gap_notes: u64,
     not_shrunk: u64,
+    /// Signatures of which a case was saved without being looked into.
+    raw: BTreeSet<String>,
     unreproduced: u64,
     findings: Vec<String>,
     /// Shrinks so far, by signature as text.
@@ -281,6 +283,10 @@ impl<'a> Campaign<'a> {
                 of = settle::settle(self, id, case, &result)?;
             } else {
                 self.counts.not_shrunk += 1;
+                // The first of every kind can be shrunk by hand.
+                if self.counts.raw.insert(signature.to_string()) {
+                    self.store.save_raw(&self.problem, &self.target, case, &signature)?;
+                }
             }
         }
         outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel));

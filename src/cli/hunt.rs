@@ -195,7 +195,7 @@ fn finish(
         }
     }
     let known: u64 = summary.known.values().sum();
-    Ok(if !summary.findings.is_empty() || (hunt.fail_known && known > 0) {
+    Ok(if !summary.findings.is_empty() || summary.is_undecided() || (hunt.fail_known && known > 0) {
         ExitStatus::Found
     } else if summary.tally.ran() == 0 {
         ExitStatus::NothingRan

@@ -341,7 +341,7 @@ impl Problem {
         let mut out = String::new();
         for (i, p) in self.params.iter().enumerate() {
             let always = matches!(p.role, Role::Size | Role::Ranks) && !p.is_choice();
-            if self.is_active(i, &values.0) && (always || values[i] != p.least()) {
+            if self.is_active(i, &values.0) && (always || values[i] != p.plain) {
                 if !out.is_empty() {
                     out.push(' ');
                 }
