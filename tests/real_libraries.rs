@@ -5,7 +5,7 @@ mod common;
 use common::{Run, count, findings, hunt, library, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;

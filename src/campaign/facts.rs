@@ -3,7 +3,7 @@
 use super::shown;
 use crate::exec::pool::Pool;
 use crate::exec::ranks::RankTable;
-use crate::exec::verdict::{Fault, Hit, Verdict, WrongKind};
+use crate::exec::verdict::{Fault, Hit, NEAR_BYTES, Place, Verdict, WrongKind};
 use crate::exec::{ProbeError, Signature};
 use crate::finding::{Certified, Choice, Confirmation, Effect, Environment, Facts, Far, Ranks, Step, Tally, Witness};
 use crate::problem::{Case, Narrow, Problem};
@@ -73,7 +73,13 @@ pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&Rank
             })
             .collect(),
         irrelevant: s.irrelevant.clone(),
-        windows: s.islands.iter().map(|i| island(problem, i)).collect(),
+        windows: s
+            .islands
+            .iter()
+            .map(|i| island(problem, i))
+            .chain(at_the_limit(&s.verdict))
+            .chain(s.stopped.iter().map(stopped))
+            .collect(),
         ranks: ranks.map(|t| Ranks {
             failing: t.failing.clone(),
             passing: t.passing.clone(),
@@ -324,6 +330,22 @@ fn place(h: &Hit, element: Option<i64>) -> String {
         _ => format!("{} bytes", h.from_base),
     };
     format!("{edge}{copy}, {from} from its base pointer")
+}
+
+/// Where shrinking ended at the limit between near and far, the line may be that of the limit.
+fn at_the_limit(verdict: &Verdict) -> Option<String> {
+    let hit = hit(verdict).filter(|h| matches!(h.place, Place::PastEnd | Place::BeforeStart))?;
+    let close = hit.from_edge.abs() >= NEAR_BYTES - NEAR_BYTES / 16;
+    close.then(|| {
+        "the access lies at the 64 KiB up to which a place counts as near, and farther ones as another failure: the line may be \
+         where the address comes that close, not where the target's arithmetic changes; look at the far finding, too"
+            .to_owned()
+    })
+}
+
+/// What a shrink that something ended leaves open.
+fn stopped(why: &ProbeError) -> String {
+    format!("shrinking ended early ({why}): the case may not be minimal, and witnesses may be missing")
 }
 
 fn island(problem: &Problem, island: &Island) -> String {

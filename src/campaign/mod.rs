@@ -22,7 +22,7 @@ use crate::report::event::{Event, FindingSummary, Phase, Reporter, Summary, Tall
 use crate::search::{Coverage, Generator, Origin, Outcome, Planned};
 use crate::target::TargetSpec;
 use digest::Digests;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -83,6 +83,8 @@ struct Counts {
     unsaved: BTreeMap<String, u64>,
     gap_notes: u64,
     not_shrunk: u64,
+    /// Signatures of which a case was saved without being looked into.
+    raw: BTreeSet<String>,
     unreproduced: u64,
     findings: Vec<String>,
     /// Shrinks so far, by signature as text.
@@ -265,24 +267,29 @@ impl<'a> Campaign<'a> {
         self.tally.add(&result.verdict);
         self.digests.add(problem, id, case, &result.verdict);
         self.coverage.record(problem, planned, *origin, result.verdict.word());
-        self.reporter.event(&Event::Case {
-            id,
-            origin: origin.word().to_owned(),
-            case: shown(problem, case),
-            verdict: result.verdict.clone(),
-            kernel: result.kernel.clone(),
-        });
-        let (mut steady, mut of) = (true, None);
+        if self.reporter.hears_cases() {
+            self.reporter.event(&Event::Case {
+                id,
+                origin: origin.word().to_owned(),
+                case: shown(problem, case),
+                verdict: result.verdict.clone(),
+                kernel: result.kernel.clone(),
+            });
+        }
+        let mut of = None;
         if let Some(signature) = Signature::of(&result.verdict) {
             self.store.journal.write(&bad_line(problem, id, case, &result.verdict, &signature))?;
             if settle {
-                let settled = settle::settle(self, id, case, &result)?;
-                (steady, of) = (settled.steady, settled.found);
+                of = settle::settle(self, id, case, &result)?;
             } else {
                 self.counts.not_shrunk += 1;
+                // The first of every kind can be shrunk by hand.
+                if self.counts.raw.insert(signature.to_string()) {
+                    self.store.save_raw(&self.problem, &self.target, case, &signature)?;
+                }
             }
         }
-        outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel, steady));
+        outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel));
         Ok(of)
     }
 

@@ -8,35 +8,31 @@ use crate::exec::{ProbeError, Signature, Verdict, ranks};
 use crate::finding::Finding;
 use crate::finding::known::By;
 use crate::finding::store::Filed;
-use crate::problem::Case;
 use crate::problem::contents::mix;
+use crate::problem::{Case, Problem};
 use crate::report::event::{Event, Phase};
 use crate::shrink::{self, NotShrunk, ShrinkEvent, Shrunk};
+use std::sync::Arc;
 
 /// One in so many cases that lie past the lines of a known finding is looked into all the same.
 const SAMPLE: u64 = 20;
 
-/// What came of a bad case.
-pub struct Settled {
-    /// Repeats came to the same verdict, as far as there were any.
-    pub steady: bool,
-    pub found: Option<Found>,
-}
+/// Profiles, as findings name them.
+const STRIDED: &str = "strided";
+const PACKED: &str = "packed";
 
-const NOTHING: Settled = Settled { steady: true, found: None };
-
-/// Settles a bad case.
+/// Settles a bad case; the finding that it belongs to, if any.
 ///
 /// # Errors
 /// Where no verdict can be had any more, or the store cannot be written.
-pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -> Result<Settled, CampaignError> {
-    let Some(signature) = Signature::of(&result.verdict) else { return Ok(NOTHING) };
+pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -> Result<Option<Found>, CampaignError> {
+    let Some(signature) = Signature::of(&result.verdict) else { return Ok(None) };
     if let Some(name) = known(c, id, case, &signature) {
-        return c.count_known(id, &name).map(|f| Settled { steady: true, found: Some(f) });
+        return c.count_known(id, &name).map(Some);
     }
     if capped(&c.counts, &signature.to_string(), c.options.shrinks) {
         c.counts.not_shrunk += 1;
-        return Ok(NOTHING);
+        return Ok(None);
     }
     c.progress(Phase::Confirming);
     match blame(c.pool, case, c.options.seed, result, c.options.confirm, c.options.gap_rule)? {
@@ -49,26 +45,24 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
                 bad,
                 runs,
             });
-            let steady = bad == runs;
             match signature {
-                None => Ok(NOTHING),
-                Some(s) => alone(c, id, case, &s).map(|found| Settled { steady, found }),
+                None => Ok(None),
+                Some(s) => alone(c, id, case, &s),
             }
         }
         Blame::GapNote { pages } => {
             c.counts.gap_notes += 1;
             c.note(id, format!("reads {pages} pages between rows, which this operand allows, and its result is right"));
-            Ok(NOTHING)
+            Ok(None)
         }
         Blame::History { verdict, before } => {
-            let Some(signature) = Signature::of(&verdict) else { return Ok(NOTHING) };
-            let found = file_history(c, id, case, &signature, verdict, before)?;
-            Ok(Settled { steady: false, found: Some(found) })
+            let Some(signature) = Signature::of(&verdict) else { return Ok(None) };
+            file_history(c, id, case, &signature, verdict, before).map(Some)
         }
         Blame::Unreproduced { runs } => {
             c.counts.unreproduced += 1;
             c.note(id, format!("passed {runs} of {runs} times alone, and after what ran before it"));
-            Ok(Settled { steady: false, found: None })
+            Ok(None)
         }
     }
 }
@@ -82,7 +76,7 @@ fn known(c: &Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Optio
 
 /// A case that fails alone: shrinks it, unless that was done often enough, and files what is new.
 fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Result<Option<Found>, CampaignError> {
-    let problem = std::sync::Arc::clone(c.pool.problem());
+    let problem = Arc::clone(c.pool.problem());
     if let Some(found) = c.known.matching(&problem, &c.target, case, signature).filter(|m| m.by == By::OwnCase) {
         return c.count_known(id, &found.name).map(Some);
     }
@@ -109,7 +103,7 @@ fn shrink_and_file(
     case: &Case,
     signature: &Signature,
 ) -> Result<Option<Found>, CampaignError> {
-    let problem = std::sync::Arc::clone(c.pool.problem());
+    let problem = Arc::clone(c.pool.problem());
     let shrunk = match shrink_case(c, case, signature) {
         Ok(s) => s,
         Err(NotShrunk::Probe(e)) => return Err(e.into()),
@@ -124,6 +118,10 @@ fn shrink_and_file(
     }
     slips::keep(c.pool, &c.store, &problem, &c.target, &shrunk, c.options.seed)?;
     let stopped = shrunk.stopped.clone();
+    if let Some(e) = stopped.clone().filter(|_| shrunk.confirmed.bad == 0) {
+        // No run in a fresh process says that the smallest case so far fails: the case as found is what is kept.
+        return Err(e.into());
+    }
     if let Some(m) = c.known.same_minimal(&problem, &c.target, &shrunk.minimal, &shrunk.signature) {
         let known = c.count_known(id, &m.name)?;
         return stopped.map_or(Ok(Some(known)), |e| Err(e.into()));
@@ -132,8 +130,19 @@ fn shrink_and_file(
     stopped.map_or(Ok(Some(new)), |e| Err(e.into()))
 }
 
+/// What a case is shrunk in: a packed hunt leaves strides at their least, unless the case itself, a seed, does not have
+/// them there; and the profile that this is.
+fn space(c: &Campaign<'_>, case: &Case) -> (Arc<Problem>, &'static str) {
+    let problem = c.pool.problem();
+    let packed = || problem.narrowed(&problem.packed()).ok().filter(|p| p.check(&case.params).is_ok());
+    match packed().filter(|_| c.options.profile == PACKED) {
+        Some(packed) => (Arc::new(packed), PACKED),
+        None => (Arc::clone(problem), STRIDED),
+    }
+}
+
 fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Result<Shrunk, NotShrunk> {
-    let problem = std::sync::Arc::clone(c.pool.problem());
+    let (problem, _) = space(c, case);
     let mut prober = PoolProber::new(c.pool, c.options.seed, c.options.gap_rule);
     let options = shrink::Options { confirm: c.options.confirm, seed: c.options.seed, ..shrink::Options::default() };
     let (tally, started) = (c.tally.clone(), c.started);
@@ -162,7 +171,7 @@ fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Resu
         Ok(table) => (table, None),
         Err(e) => (None, Some(e)),
     };
-    let stated = facts::facts(&context(c), original, &shrunk, table.as_ref());
+    let stated = facts::facts(&context(c, original), original, &shrunk, table.as_ref());
     let summary = facts::summary(c.pool.problem(), &stated, &shrunk);
     let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
     let new = c.file(id, finding, summary)?;
@@ -178,18 +187,18 @@ fn file_history(
     verdict: Verdict,
     before: Vec<Case>,
 ) -> Result<Found, CampaignError> {
-    let stated = facts::history(&context(c), case, signature, verdict, before);
+    let stated = facts::history(&context(c, case), case, signature, verdict, before);
     let summary = facts::history_summary(c.pool.problem(), &stated);
     let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
     c.file(id, finding, summary)
 }
 
-fn context(c: &Campaign<'_>) -> facts::Context {
+fn context(c: &Campaign<'_>, original: &Case) -> facts::Context {
     facts::Context {
-        problem: std::sync::Arc::clone(&c.problem),
+        problem: Arc::clone(&c.problem),
         target: c.target.clone(),
         pins: c.options.pins.clone(),
-        profile: c.options.profile.clone(),
+        profile: space(c, original).1.to_owned(),
         seed: c.options.seed,
         environment: c.environment.clone(),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Finds the shape at which a GEMM or a collective touches memory it does not own, and shrinks it to the boundary.
 #[derive(Debug, Parser)]
-#[command(name = "shrinkfault", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXIT_CODES)]
+#[command(name = "shrinkfault", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -37,8 +37,11 @@ pub enum Command {
     /// Copy a finding into regressions/
     #[command(after_help = KEEP_HELP)]
     Keep {
-        /// A finding file
-        finding: PathBuf,
+        /// A finding: its file, or its name in --out
+        finding: String,
+        /// Folder that a finding is looked for in by name
+        #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
+        out: PathBuf,
         /// Folder of kept findings
         #[arg(long, value_name = "DIR", default_value = "regressions")]
         regressions: PathBuf,
@@ -104,7 +107,7 @@ pub struct Hunt {
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A finding, a corpus case, or parameters such as gemm:m=608,n=5376,k=21504
+    /// A finding, a corpus case, or parameters such as gemm:m=4,n=9,k=3,ldb=2147483647
     pub case: String,
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
@@ -181,8 +184,9 @@ pub struct Exec {
     /// Write events as JSON Lines to stdout
     #[arg(long)]
     pub json: bool,
-    /// Largest work of one case in multiply-adds or moved elements; above it a library skips, a model runs a sample
-    /// [default: 2^24 in a hunt, on a model 2^22; else 2^28]
+    /// Largest work of one case in multiply-adds or moved elements, and twice the most elements that its operands may
+    /// have; above it a library skips, a model runs a sample [default: 2^21 in a hunt of gemm, on a model 2^20, 2^22 in
+    /// one of allgather; else 2^28, on a model 2^22]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_work: Option<u64>,
     /// Most memory mapped for one case, such as 512MiB
@@ -303,7 +307,7 @@ Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed,
 refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
 
 const RUN_HELP: &str = "\
-The case is a finding, a corpus file, or parameters: gemm:m=608,n=5376,k=21504,transB=T. Parameters that are not
+The case is a finding, a corpus file, or parameters: gemm:m=4,n=9,k=3,ldb=2147483647. Parameters that are not
 named take their least value, strides are packed. --set overrides a parameter of a file.
 
 Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 0 the case does not fail, 1 finding written. Of both:

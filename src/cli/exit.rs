@@ -8,7 +8,7 @@ use crate::exec::{ProbeError, interrupt};
 pub enum ExitStatus {
     /// At least one case ran and there is nothing new. `run`: the case passed.
     Fine = 0,
-    /// New findings. `run`: the case went badly.
+    /// New findings, or failing cases that there was no time to look into. `run`: the case went badly.
     Found = 1,
     /// The command line, or a file named on it, asks for something that cannot be.
     Usage = 2,

@@ -19,10 +19,6 @@ use std::sync::Arc;
 
 /// Cases of a hunt for which neither --time nor --cases is given.
 const DEFAULT_CASES: u64 = 10_000;
-/// Work of one case of a library in a hunt: 256 x 256 x 256, some 10 ms with the comparison; above it a case is skipped.
-const LIBRARY_WORK: u64 = 1 << 24;
-/// Work of one case of a model in a hunt, some 10 ms; above it only some work-groups run, which is all that offsets need.
-const MODEL_WORK: u64 = 1 << 22;
 
 /// Runs a hunt. `also` restricts the problem beside what the user pins.
 ///
@@ -40,7 +36,7 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         profile: Profile::Strided,
         exec: &hunt.exec,
         time: hunt.time,
-        work: (LIBRARY_WORK, MODEL_WORK),
+        work: super::session::builtin(problem)?.hunt_work,
     })?;
     let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.exec.out)]);
     warnings.extend(more);
@@ -86,6 +82,7 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
         arena_bytes: len / 4 * 3,
         moat_bytes: i128::from(least_moat(arena.len)),
         work: i128::from(caps.work),
+        elements: caps.elements(),
         memory: i128::from(caps.memory),
         page_bytes: arena.page_bytes as i64,
         sampled: session.pool.hello().description.model,
@@ -198,7 +195,7 @@ fn finish(
         }
     }
     let known: u64 = summary.known.values().sum();
-    Ok(if !summary.findings.is_empty() || (hunt.fail_known && known > 0) {
+    Ok(if !summary.findings.is_empty() || summary.is_undecided() || (hunt.fail_known && known > 0) {
         ExitStatus::Found
     } else if summary.tally.ran() == 0 {
         ExitStatus::NothingRan

@@ -19,6 +19,7 @@ use crate::report::stdout::{self, Outcome, aside, say};
 use args::{Cli, Command};
 use clap::Parser;
 use exit::{ExitStatus, Failure};
+use std::path::PathBuf;
 
 /// Parses the arguments of the process, runs the command, and gives its exit code.
 pub fn main() -> i32 {
@@ -74,8 +75,11 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         }
         Command::Run(args) => run::run(&args)?,
         Command::Shrink(args) => shrink::run(&args)?,
-        Command::Keep { finding, regressions } => {
-            match store::keep(&finding, &regressions).map_err(Failure::usage)? {
+        Command::Keep { finding, out, regressions } => {
+            let named = store::findings(&out).join(format!("{}.toml", finding.trim_end_matches(".toml")));
+            let file = PathBuf::from(&finding);
+            let file = if !file.exists() && named.exists() { named } else { file };
+            match store::keep(&file, &regressions).map_err(Failure::usage)? {
                 Kept::Now(path) => say!("kept as {}; commit it", path.display()),
                 Kept::Already(path) => say!("{} holds it already", path.display()),
             }

@@ -3,7 +3,7 @@
 use super::args::{Profile, RunArgs};
 use super::exit::Failure;
 use super::output;
-use super::session::{Request, Session};
+use super::session::{MODEL_WORK, Request, Session};
 use crate::finding::{CaseInput, Facts, store};
 use crate::problem::{Assignment, Case, Narrow, Placement, Problem, Role, Value};
 use crate::target::Caps;
@@ -43,7 +43,7 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
         profile: if is_packed(&input, args) { Profile::Packed } else { profile },
         exec: &args.exec,
         time,
-        work: (Caps::default().work, Caps::default().work),
+        work: (Caps::default().work, MODEL_WORK),
     })?;
     for (name, value) in &args.knob {
         input.knobs.insert(name.clone(), Value::from_word(value));

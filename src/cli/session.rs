@@ -18,6 +18,8 @@ use bytesize::ByteSize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Work of one case of a model, some 10 ms; above it only some work-groups run, which is all that offsets need.
+pub const MODEL_WORK: u64 = 1 << 22;
 /// Addresses that a worker asks for, bytes.
 const ARENA_BYTES: u64 = crate::device::cpu::CpuArena::WANTED_BYTES;
 

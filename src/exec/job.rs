@@ -53,14 +53,30 @@ const KILLS: u32 = 3;
 /// Workers, beside the spares, that must end without announcing a case, one after another, before the run is given up.
 const LOST: usize = 3;
 
+/// Page ranges mapped or unmapped after which a worker is replaced by a fresh one. The kernel keeps the page tables of
+/// ranges far apart when they are unmapped, up to 8 KiB a range: 512 MiB at worst (docs/benchmarks.md).
+const RECYCLE_AFTER: u64 = 1 << 17;
+
 /// A worker with what it has run.
 #[derive(Debug)]
 pub struct Seat {
     pub worker: Worker,
     pub history: Vec<Arc<LayoutLine>>,
+    /// Page ranges that it mapped or unmapped.
+    remapped: u64,
 }
 
 impl Seat {
+    /// A worker that has run nothing.
+    pub fn new(worker: Worker) -> Seat {
+        Seat { worker, history: vec![], remapped: 0 }
+    }
+
+    /// Whether a fresh worker should take its place before the next job.
+    pub fn is_worn(&self) -> bool {
+        self.remapped >= RECYCLE_AFTER
+    }
+
     pub fn remember(&mut self, line: Arc<LayoutLine>) {
         if self.history.len() == HISTORY_LINES {
             self.history.remove(0);
@@ -74,15 +90,10 @@ impl Seat {
 /// # Errors
 /// Where no verdict can be had any more.
 pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
-    let wire: Vec<WireCase> = job
-        .cases
-        .iter()
-        .map(|(id, case)| {
-            let mut w = WireCase::new(*id, job.seed, pool.problem(), case);
-            w.also_map.clone_from(&job.also_map);
-            w
-        })
-        .collect();
+    let wire = |(id, case): &(u64, Case)| WireCase {
+        also_map: job.also_map.clone(),
+        ..WireCase::new(*id, job.seed, pool.problem(), case)
+    };
     let mut left: Vec<u64> = job.cases.iter().map(|c| c.0).collect();
     let mut results = Vec::with_capacity(left.len());
     let (mut lost, mut killed) = (0, 0);
@@ -92,7 +103,8 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
         }
         let Some(here) = seat.as_mut() else { continue };
         let (layout, caps) = (job.layout, pool.settings().caps);
-        let line = Arc::new(LayoutLine { layout, cases: wire.clone(), run: left.clone(), caps });
+        let cases = job.cases.iter().map(wire).collect();
+        let line = Arc::new(LayoutLine { layout, cases, run: left.clone(), caps });
         let first = left.first().copied();
         let believed = first.filter(|_| killed + 1 >= KILLS);
         let ended = one_line(pool, here, job, &line, believed, &mut left, &mut results)?;
@@ -154,6 +166,7 @@ fn one_line(
                 let verdict = answer.verdict().map_err(ProbeError::Setup)?;
                 let history = if verdict.is_bad() { seat.history.clone() } else { vec![] };
                 pool.count(&verdict, took, answer.remapped);
+                seat.remapped += u64::from(answer.remapped);
                 results.push(CaseResult {
                     id,
                     verdict,

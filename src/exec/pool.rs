@@ -72,7 +72,7 @@ impl Pool {
         let first = Starting::start(&spawner, &spec, true)?.ready(&spec, &interrupt)?;
         let mut seats: Vec<Mutex<Option<Seat>>> = (0..settings.jobs.max(1)).map(|_| Mutex::new(None)).collect();
         let hello = first.hello.clone();
-        seats[0] = Mutex::new(Some(Seat { worker: first, history: vec![] }));
+        seats[0] = Mutex::new(Some(Seat::new(first)));
         let counters = Counters::default();
         counters.processes.fetch_add(1, Ordering::Relaxed);
         Ok(Pool {
@@ -132,7 +132,7 @@ impl Pool {
             let next = self.launch()?;
             lock(&self.spares).push_back(next);
         }
-        Ok(Seat { worker, history: vec![] })
+        Ok(Seat::new(worker))
     }
 
     /// A worker that is ready; one that another process killed while it started is replaced.
@@ -195,6 +195,7 @@ impl Pool {
                     while !stop.load(Ordering::Relaxed) {
                         let i = next.fetch_add(1, Ordering::Relaxed);
                         let Some(job) = jobs.get(i) else { break };
+                        recycle(&mut seat);
                         match self.check().and_then(|()| job::run(self, &mut seat, job)) {
                             Ok(r) => {
                                 on(&r);
@@ -221,6 +222,7 @@ impl Pool {
     pub fn run_warm(&self, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
         self.check()?;
         let mut seat = lock(&self.seats[0]);
+        recycle(&mut seat);
         let outcome = job::run(self, &mut seat, job);
         if outcome.is_err() {
             *seat = None;
@@ -340,6 +342,13 @@ impl Pool {
         let job = Job::single(0, case, seed);
         let results = if fresh { self.run_fresh(&job)? } else { self.run_warm(&job)? };
         results.into_iter().next().ok_or_else(|| ProbeError::Setup("a worker gave no verdict".to_owned()))
+    }
+}
+
+/// Leaves the seat of a worn worker empty: the next job takes a spare.
+fn recycle(seat: &mut Option<Seat>) {
+    if seat.as_ref().is_some_and(Seat::is_worn) {
+        *seat = None;
     }
 }
 

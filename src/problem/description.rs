@@ -278,8 +278,7 @@ impl Problem {
 
     /// A case of the problem with everything that follows from it.
     pub fn instance(self: &Arc<Self>, case: super::Case) -> Result<Instance, Invalid> {
-        self.check(&case.params)?;
-        let views = self.views(&case.params)?;
+        let views = self.checked(&case.params)?;
         Ok(Instance { problem: Arc::clone(self), case, views })
     }
 
@@ -344,7 +343,7 @@ impl Problem {
         let mut out = String::new();
         for (i, p) in self.params.iter().enumerate() {
             let always = matches!(p.role, Role::Size | Role::Ranks) && !p.is_choice();
-            if self.is_active(i, &values.0) && (always || values[i] != p.least()) {
+            if self.is_active(i, &values.0) && (always || values[i] != p.plain) {
                 if !out.is_empty() {
                     out.push(' ');
                 }

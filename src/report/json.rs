@@ -20,6 +20,10 @@ impl<W: Write> JsonLines<W> {
 }
 
 impl<W: Write> Reporter for JsonLines<W> {
+    fn hears_cases(&self) -> bool {
+        true
+    }
+
     fn event(&mut self, event: &Event) {
         if matches!(event, Event::Progress { .. }) {
             return;

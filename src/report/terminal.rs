@@ -139,7 +139,7 @@ pub fn finding(f: &FindingSummary, path: &Path) -> String {
     }
     row("confirmed", &f.confirmed);
     if !f.irrelevant.is_empty() {
-        row("does not matter", &f.irrelevant.join(", "));
+        row("no effect seen", &f.irrelevant.join(", "));
     }
     for n in &f.notes {
         row("note", n);
@@ -180,6 +180,10 @@ fn end(s: &Summary, quiet: bool) -> String {
         let _ = write!(out, "\n{} cases read between rows without harm", s.gap_notes);
     }
     match s.findings.len() {
+        0 if s.is_undecided() => out.push_str(
+            "\nnot a clean run: cases failed and none was looked into before it ended; one of every kind is in the folder raw \
+             of --out, for `shrinkfault shrink FILE`; or raise --time",
+        ),
         0 => out.push_str("\nno new findings"),
         1 => out.push_str("\n1 new finding"),
         n => {

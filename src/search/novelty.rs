@@ -16,20 +16,19 @@ pub struct Outcome {
     pub kernel: Option<String>,
     /// Where the damage lies.
     pub place: Option<Place>,
-    /// Repeats came to the same verdict, as far as there were any.
-    pub steady: bool,
 }
 
 impl Outcome {
-    pub fn new(number: u64, case: Case, verdict: &Verdict, kernel: Option<String>, steady: bool) -> Outcome {
+    pub fn new(number: u64, case: Case, verdict: &Verdict, kernel: Option<String>) -> Outcome {
         let place = Signature::of(verdict).and_then(|s| s.place);
-        Outcome { number, case, verdict: verdict.word(), kernel, place, steady }
+        Outcome { number, case, verdict: verdict.word(), kernel, place }
     }
 
     /// Whether the case may be mutated at all: never one that was skipped or refused (nothing ran, and a full memory is
-    /// no property of the case), hung (each mutant would cost a deadline) or is flaky.
+    /// no property of the case) or hung (each mutant would cost a deadline). What became of a bad case afterwards has no say:
+    /// it depends on which findings are known.
     pub fn feeds_back(&self) -> bool {
-        self.steady && matches!(self.verdict, "pass" | "fault" | "wrong" | "crash")
+        matches!(self.verdict, "pass" | "fault" | "wrong" | "crash")
     }
 }
 
@@ -99,7 +98,7 @@ mod tests {
         params[problem.param("ldb").unwrap()] = 2;
         params[problem.param("lda").unwrap()] = lda;
         let case = Case { params, knobs: Default::default(), placement: Placement::END };
-        (problem, Outcome::new(0, case, &verdict, None, true))
+        (problem, Outcome::new(0, case, &verdict, None))
     }
 
     #[test]
@@ -116,15 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_run_hangs_or_wavers_is_not_fed_back() {
+    fn what_did_not_run_or_hangs_is_not_fed_back() {
         let refused = Verdict::Refused { detail: String::new() };
         let skipped = Verdict::Skipped { detail: String::new(), state: true };
         for verdict in [refused, skipped, Verdict::Hang { after_ms: 1 }] {
             assert!(!outcome(1, verdict).1.feeds_back());
         }
-        let (_, mut pass) = outcome(1, Verdict::Pass { sample: None });
-        assert!(pass.feeds_back());
-        pass.steady = false;
-        assert!(!pass.feeds_back());
+        assert!(outcome(1, Verdict::Pass { sample: None }).1.feeds_back());
     }
 }

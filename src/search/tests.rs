@@ -64,7 +64,7 @@ fn generator(problem: &Arc<Problem>, seed: u64, options: Options) -> Generator {
 fn outcome(problem: &Problem, number: u64, case: &Case) -> Outcome {
     let large = problem.views(&case.params).unwrap().iter().flatten().any(|v| v.highest(0) >= 1 << 31);
     let verdict = if large { Verdict::Crash { how: "x".into(), code: None } } else { Verdict::Pass { sample: None } };
-    Outcome::new(number, case.clone(), &verdict, None, true)
+    Outcome::new(number, case.clone(), &verdict, None)
 }
 
 /// Rounds with their results folded.

@@ -102,8 +102,8 @@ impl Target for Adapter {
             limits.extend(["m", "n", "k", "lda", "ldb", "ldc"].map(range));
         }
         let name = match about.version.as_str() {
-            "unknown" => about.name.to_owned(),
-            version if version.starts_with(about.name.as_str()) => version.to_owned(),
+            "unknown" => about.name.clone(),
+            version if version.starts_with(&about.name) => version.to_owned(),
             version => format!("{} {version}", about.name),
         };
         Description {

@@ -76,7 +76,8 @@ const NAMES: [&str; 4] = ["A", "B", "C", "D"];
 
 impl Call {
     fn of(v: &Values) -> Call {
-        let [ta, tb, m, n, k, lda, ldb, ldc, out, ldd, batch, sa, sb, sc, sd, dtype, _, beta, oa, ob, oc] = v.0[..] else {
+        let [ta, tb, m, n, k, lda, ldb, ldc, out, ldd, batch, sa, sb, sc, sd, dtype, _, beta, oa, ob, oc] = v.0[..]
+        else {
             panic!("21 values");
         };
         Call {

@@ -41,7 +41,11 @@ impl Memory {
             }
         };
         elements.iter().for_each(|e| touch(e * bytes, (e + 1) * bytes));
-        if place.at_end { touch(high, high + place.pad) } else { touch(low - place.pad, low) }
+        if place.at_end {
+            touch(high, high + place.pad)
+        } else {
+            touch(low - place.pad, low)
+        }
         let elements = elements.into_iter().collect();
         Memory { bytes, low, high, base, elements, pages }
     }
