@@ -41,7 +41,9 @@ impl Health {
         match run(&case)? {
             v if v.is_pass() => Ok(Learned::Passes(Health { case, short })),
             v if v.is_bad() => none(format!("the plainest case ({short}) fails itself ({})", v.word())),
-            v => none(format!("the plainest case ({short}) is {}", v.word())),
+            Verdict::Refused { detail } => none(format!("the plainest case ({short}) is refused: {detail}")),
+            Verdict::Skipped { detail, .. } => none(format!("the plainest case ({short}) is skipped: {detail}")),
+            v => none(format!("the plainest case ({short}) came to '{}'", v.word())),
         }
     }
 
