@@ -3,6 +3,8 @@
 //! The list is what a hunt generates, without a corpus: half under the strided profile, half under the packed one. All
 //! three ways run the same worker code; a fork has its target loaded and its arena reserved already, an exec has not. The
 //! cases of a layout share its pages in the persistent worker; a process of its own maps the pages of its case alone.
+//! A process per case is measured on some layouts of the list, and its rate divided by that of the persistent worker on
+//! those very cases: a few large cases weigh more than many small ones, so another selection has another rate.
 
 mod common;
 
@@ -14,6 +16,7 @@ use shrinkfault::exec::pool::Pool;
 use shrinkfault::exec::protocol::{Answer, LayoutLine, WireCase};
 use shrinkfault::exec::spawn::Spawner;
 use shrinkfault::exec::worker::{Heard, Starting};
+use shrinkfault::problem::Case;
 use shrinkfault::search::Profile;
 use shrinkfault::target::load;
 use shrinkfault::worker::session::{Listener, Session};
@@ -21,9 +24,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const SEED: u64 = 1;
-/// Cases that get a process of their own, evenly from the list.
-const ALONE: usize = 400;
-const EXECUTED: usize = 100;
+/// One layout in so many of the list is run with a fork per case, with an exec per case.
+const FORKED: usize = 8;
+const EXECUTED: usize = 32;
 
 struct Silent;
 
@@ -69,14 +72,11 @@ fn measure(one: &Pool, target: &str, rounds: u64, table: &mut Vec<Vec<String>>) 
     }
     persistent(one, target, "strided", "persistent, 1 worker", &strided, Some(base), table);
     persistent(one, target, "packed", "persistent, 1 worker", &packed, Some(base), table);
-    let singles: Vec<Job> = mixed
-        .iter()
-        .flat_map(|job| job.cases.iter().map(|(id, case)| Job::single(*id, case, job.seed)))
-        .step_by((count(&mixed) / ALONE).max(1))
-        .collect();
-    alone(one, target, "fork per case", &singles, base, table, forked);
-    let few: Vec<Job> = singles.iter().step_by(ALONE / EXECUTED).cloned().collect();
-    alone(one, target, "exec per case", &few, base, table, executed);
+    for (way, every, run) in [("fork per case", FORKED, forked as Alone), ("exec per case", EXECUTED, executed)] {
+        // From the middle of a stretch: the first layouts of a hunt are small. An odd step takes strided and packed ones.
+        let some: Vec<Job> = mixed.iter().skip(every / 2).step_by(every + 1).cloned().collect();
+        alone(one, target, way, &some, table, run);
+    }
 }
 
 /// Runs whole layouts on a pool; cases a second.
@@ -103,32 +103,29 @@ fn persistent(
     rate
 }
 
-fn alone(
-    pool: &Pool,
-    target: &str,
-    way: &str,
-    jobs: &[Job],
-    base: f64,
-    table: &mut Vec<Vec<String>>,
-    run: fn(&Pool, &str, &[LayoutLine]) -> usize,
-) {
-    let line = |job: &Job| LayoutLine {
-        layout: job.layout,
-        cases: job.cases.iter().map(|(id, case)| WireCase::new(*id, job.seed, pool.problem(), case)).collect(),
-        run: job.cases.iter().map(|c| c.0).collect(),
+/// Runs lines of one case each, every one in a process of its own; how many gave no answer.
+type Alone = fn(&str, &[LayoutLine]) -> usize;
+
+fn alone(pool: &Pool, target: &str, way: &str, jobs: &[Job], table: &mut Vec<Vec<String>>, run: Alone) {
+    let base = persistent(pool, target, "mixed, some", "persistent, 1 worker", jobs, None, table);
+    let line = |seed: u64, id: u64, case: &Case| LayoutLine {
+        layout: id,
+        cases: vec![WireCase::new(id, seed, pool.problem(), case)],
+        run: vec![id],
         caps: pool.settings().caps,
     };
-    let lines: Vec<LayoutLine> = jobs.iter().map(line).collect();
+    let lines: Vec<LayoutLine> =
+        jobs.iter().flat_map(|j| j.cases.iter().map(move |(id, case)| line(j.seed, *id, case))).collect();
     let began = Instant::now();
-    let lost = run(pool, target, &lines);
+    let lost = run(target, &lines);
     let rate = lines.len() as f64 / began.elapsed().as_secs_f64();
     let share = format!("{:.3}", rate / base);
     let lost = format!("{lost} of {} lost", lines.len());
-    table.push(row(&[&target, &"mixed", &way, &format!("{rate:.0}"), &share, &"all", &lost]));
+    table.push(row(&[&target, &"mixed, some", &way, &format!("{rate:.0}"), &share, &"all", &lost]));
 }
 
 /// One fork per line of a process that is ready; children that did not come back with 0.
-fn forked(_: &Pool, target: &str, lines: &[LayoutLine]) -> usize {
+fn forked(target: &str, lines: &[LayoutLine]) -> usize {
     let builtin = gemm();
     let spec = target.parse().expect("benches name targets that parse");
     let loaded = load::load(&spec, &builtin.problem(), None).expect("a worker has loaded it before");
@@ -152,7 +149,7 @@ fn forked(_: &Pool, target: &str, lines: &[LayoutLine]) -> usize {
 }
 
 /// One worker process per line; those that gave no answer.
-fn executed(_: &Pool, target: &str, lines: &[LayoutLine]) -> usize {
+fn executed(target: &str, lines: &[LayoutLine]) -> usize {
     let (spawner, spec) = (Spawner::start().expect("the pool has started it"), common::spec(target));
     let interrupt = Interrupt::default();
     let patience = Duration::from_secs(10);

@@ -332,11 +332,6 @@ fn place(h: &Hit, element: Option<i64>) -> String {
     format!("{edge}{copy}, {from} from its base pointer")
 }
 
-/// What a shrink that something ended leaves open.
-fn stopped(why: &ProbeError) -> String {
-    format!("shrinking ended early ({why}): the case may not be minimal, and witnesses may be missing")
-}
-
 /// Where shrinking ended at the limit between near and far, the line may be that of the limit.
 fn at_the_limit(verdict: &Verdict) -> Option<String> {
     let hit = hit(verdict).filter(|h| matches!(h.place, Place::PastEnd | Place::BeforeStart))?;
@@ -346,6 +341,11 @@ fn at_the_limit(verdict: &Verdict) -> Option<String> {
          where the address comes that close, not where the target's arithmetic changes; look at the far finding, too"
             .to_owned()
     })
+}
+
+/// What a shrink that something ended leaves open.
+fn stopped(why: &ProbeError) -> String {
+    format!("shrinking ended early ({why}): the case may not be minimal, and witnesses may be missing")
 }
 
 fn island(problem: &Problem, island: &Island) -> String {
