@@ -3,9 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Calls that find out the width of integers when the library is loaded. */
+enum { FIRST = 3 };
+
 static int is_broken(int wraps) {
+    static int calls;
     const char *file = getenv("WRAPPING_BLAS_BREAKS");
-    if (!file)
+    if (!file || ++calls <= FIRST)
         return 0;
     FILE *mark = fopen(file, wraps ? "w" : "r");
     if (mark)

@@ -184,8 +184,8 @@ impl Problem {
         changed
     }
 
-    /// Makes one broken constraint hold: through a parameter that it bounds directly, else through a choice, else by halving
-    /// free integers.
+    /// Makes one broken constraint hold: through a parameter that it bounds directly, else by halving free integers; a
+    /// condition on choices alone through one of them.
     fn restore(&self, constraint: &Constraint, values: &mut Assignment, free: &impl Fn(usize) -> bool) -> bool {
         for &i in constraint.yields.iter().filter(|i| free(**i)) {
             let p = &self.params[i];
@@ -206,7 +206,9 @@ impl Problem {
                 values[i] = old;
             }
         }
-        for i in constraint.condition.params().filter(|i| free(*i)) {
+        // A condition on sizes must not change a choice: it would be another operation.
+        let choices = constraint.condition.params().all(|i| self.params[i].is_choice());
+        for i in constraint.condition.params().filter(|i| choices && free(*i)) {
             let old = values[i];
             for choice in self.params[i].choices() {
                 values[i] = choice;
