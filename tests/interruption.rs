@@ -131,8 +131,8 @@ fn a_signal_ends_a_search_at_once_and_releases_the_folder() {
 }
 
 /// A few cases that hang: confirming and shrinking them takes seconds.
-const HANGS: &str = "gemm --target sim:hang,unroll=8 --set m=1 --set n=1 --set k=524288 --set batch=1 --set lda=1 --set ldb=524288 \
-    --set transA=N --set transB=N --dtype f32 --max-work 16777216 --case-timeout 2s --cases 2 --placement end";
+const HANGS: &str = "gemm --target sim:hang --set m=1 --set n=1 --set k=1048576 --set batch=1 --set lda=1 --set ldb=1048576 \
+    --set transA=N --set transB=N --dtype f32 --max-work 4194304 --case-timeout 2s --cases 2 --placement end";
 
 #[test]
 fn a_signal_while_a_case_is_confirmed_leaves_it_in_the_journal() {

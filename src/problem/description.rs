@@ -313,7 +313,8 @@ impl Problem {
             values[i] = self.params[i].store(value).map_err(Invalid::Domain)?;
             pinned[i] = true;
         }
-        if !self.repair(&mut values, |i| !pinned[i]) {
+        // A choice that nobody names stays the default: another one would be another case than the one asked for.
+        if !self.repair(&mut values, |i| !pinned[i] && !self.params[i].is_choice()) {
             // Say which constraint: repair leaves the values where it gave up.
             self.check(&values)?;
         }

@@ -15,10 +15,19 @@ const WORK_OF_NEEDED_PIECE: i128 = 1 << 9;
 /// Pieces that a case may have under any cap.
 const FREE_PIECES: i128 = 16;
 /// The groups that must run may take so many times the cap on work (along K a work-group cannot be cut), and so many times
-/// the pieces (a tile of every one of 64 ranks).
-const NEEDED: (i128, i128) = (4, 2);
+/// the elements (a long K reads two of them a multiply-add) and the pieces (a tile of every one of 64 ranks).
+const NEEDED: Allowance = Allowance { work: 4, elements: 16, pieces: 2 };
+const ONCE: Allowance = Allowance { work: 1, elements: 1, pieces: 1 };
 /// Work-groups drawn by the hash of the shape.
 const DRAWN: u64 = 16;
+
+/// How many times a cap may be taken.
+#[derive(Debug, Clone, Copy)]
+struct Allowance {
+    work: i128,
+    elements: i128,
+    pieces: i128,
+}
 
 /// What running some work-groups takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,19 +72,20 @@ impl Cost {
     }
 
     fn fits(&self, caps: &Caps) -> bool {
-        self.excess(caps, (1, 1)).is_none()
+        self.excess(caps, ONCE).is_none()
     }
 
     /// Which cap the cost is above, as a fragment for people; the caps on work and pieces times so many.
-    fn excess(&self, caps: &Caps, (work, pieces): (i128, i128)) -> Option<String> {
+    fn excess(&self, caps: &Caps, times: Allowance) -> Option<String> {
+        let Allowance { work, elements, pieces } = times;
         let most = pieces_for(caps, WORK_OF_NEEDED_PIECE) * pieces;
         let factor = if work > 1 { format!("{work} times ") } else { String::new() };
         if self.work > i128::from(caps.work) * work {
             Some(format!("{} units of work, above {factor}--max-work {}", self.work, caps.work))
         } else if self.bytes > i128::from(caps.memory) {
             Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
-        } else if self.elements > caps.elements() * work {
-            let most = caps.elements() * work;
+        } else if self.elements > caps.elements() * elements {
+            let most = caps.elements() * elements;
             Some(format!("{} elements, above the {most} under --max-work {}", self.elements, caps.work))
         } else if self.pieces > most {
             Some(format!("{} separate pieces of memory, above the {most} under --max-work {}", self.pieces, caps.work))
