@@ -109,3 +109,26 @@ fn a_bare_environment_is_enough() {
     bash(dir.path(), gone, "$SF run gemm:m=4").expect(0);
     run(dir.path(), "gemm --target sim:clean --cases 64 --out {out}/new/deep/out --regressions {out}/none").expect(0);
 }
+
+#[test]
+fn few_processes_mean_fewer_threads_or_one_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    // The limit does not bind root, and other processes of the same user count: the program runs as a user of its own.
+    let user = Command::new("setpriv").args(["--reuid=54321", "--clear-groups", "true"]).output();
+    if !user.is_ok_and(|o| o.status.success()) {
+        println!("not run: this user may not become another one");
+        return;
+    }
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(dir.path(), open).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_shrinkfault"), dir.path().join("sf")).unwrap();
+    for limit in 1..12 {
+        let line = format!("setpriv --reuid=54321 --clear-groups bash -c 'ulimit -u {limit}; exec {CLEAN} --jobs 2'");
+        let r = bash(dir.path(), "SF=$PWD/sf; export SF", &line);
+        match r.code {
+            0 => {}
+            3 => assert!(r.stderr.contains("ulimit -u"), "{limit}: {}", r.stderr),
+            code => panic!("{limit}: {code}\n{}", r.stderr),
+        }
+    }
+}

@@ -207,7 +207,8 @@ impl Drop for Child {
         if self.wait(DEATH_TAKES).is_none() {
             // Stuck in a driver. The supervisor must not be stuck with it.
             let pid = self.pid;
-            std::thread::spawn(move || wait_for(pid));
+            // Without a thread it stays a zombie until this program ends.
+            let _ = std::thread::Builder::new().spawn(move || wait_for(pid));
         }
     }
 }

@@ -187,29 +187,35 @@ impl Pool {
         let stop = AtomicBool::new(false);
         let results: Vec<Mutex<Option<Vec<CaseResult>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
         let error = Mutex::new(None);
-        std::thread::scope(|scope| {
-            for seat in &self.seats {
-                let (next, stop, results, error) = (&next, &stop, &results, &error);
-                scope.spawn(move || {
-                    let mut seat = lock(seat);
-                    while !stop.load(Ordering::Relaxed) {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(job) = jobs.get(i) else { break };
-                        recycle(&mut seat);
-                        match self.check().and_then(|()| job::run(self, &mut seat, job)) {
-                            Ok(r) => {
-                                on(&r);
-                                *lock(&results[i]) = Some(r);
-                            }
-                            Err(e) => {
-                                *seat = None;
-                                stop.store(true, Ordering::Relaxed);
-                                lock(error).get_or_insert(e);
-                            }
-                        }
+        let play = |seat: &Mutex<Option<Seat>>| {
+            let mut seat = lock(seat);
+            while !stop.load(Ordering::Relaxed) {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                let Some(job) = jobs.get(i) else { break };
+                recycle(&mut seat);
+                match self.check().and_then(|()| job::run(self, &mut seat, job)) {
+                    Ok(r) => {
+                        on(&r);
+                        *lock(&results[i]) = Some(r);
                     }
-                });
+                    Err(e) => {
+                        *seat = None;
+                        stop.store(true, Ordering::Relaxed);
+                        lock(&error).get_or_insert(e);
+                    }
+                }
             }
+        };
+        std::thread::scope(|scope| {
+            let (first, others) = self.seats.split_at(1);
+            for seat in others {
+                let play = &play;
+                // Where the system grants no further thread, fewer seats play.
+                if std::thread::Builder::new().spawn_scoped(scope, move || play(seat)).is_err() {
+                    break;
+                }
+            }
+            first.iter().for_each(play);
         });
         let results = results.into_iter().map(|r| r.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
         (results, error.into_inner().unwrap_or_else(PoisonError::into_inner))

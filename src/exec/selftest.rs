@@ -124,7 +124,7 @@ fn deadline(
     let done = Arc::new(AtomicBool::new(false));
     let watchdog = {
         let (own, user, done) = (own.clone(), interrupt.clone(), Arc::clone(&done));
-        std::thread::spawn(move || {
+        let watch = move || {
             let started = Instant::now();
             while !done.load(Ordering::Relaxed) {
                 if user.is_set() || started.elapsed() > LIMIT {
@@ -132,7 +132,13 @@ fn deadline(
                 }
                 std::thread::sleep(Duration::from_millis(20));
             }
-        })
+        };
+        let started = std::thread::Builder::new().spawn(watch);
+        started.map_err(|e| {
+            ProbeError::Setup(format!(
+                "failed to start the thread that watches the deadline ({e}); raise the limit on processes (ulimit -u)"
+            ))
+        })?
     };
     let check = Check { oracle: "deadline", plant: Plant::Hang, named: TINY, placement: Placement::END };
     let outcome =

@@ -8,6 +8,7 @@ use crate::problem::{Case, Problem};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub struct Generator {
     next: usize,
     seen: Seen,
     digest: [u8; 32],
+    /// Draws groups side by side; one after another where the system grants no threads.
+    threads: Option<ThreadPool>,
 }
 
 impl Generator {
@@ -46,7 +49,17 @@ impl Generator {
         let space = Arc::new(Space::new(problem, options)?);
         let digest = digest(&space.problem, &corpus);
         let seeds = corpus.len();
-        Ok(Generator { space, seed, groups: GROUPS, corpus, seeds, next: 0, seen: Seen::default(), digest })
+        Ok(Generator {
+            space,
+            seed,
+            groups: GROUPS,
+            corpus,
+            seeds,
+            next: 0,
+            seen: Seen::default(),
+            digest,
+            threads: ThreadPoolBuilder::new().build().ok(),
+        })
     }
 
     /// The problem that cases belong to: with packed strides under the packed profile.
@@ -68,13 +81,15 @@ impl Generator {
     pub fn round(&self, number: u64) -> Vec<Group> {
         let corpus: Arc<[Case]> = self.corpus.clone().into();
         let first = number.saturating_mul(self.groups);
-        (first..first.saturating_add(self.groups))
-            .into_par_iter()
-            .map(|group| {
-                let seed = usize::try_from(group).ok().filter(|g| *g < self.seeds).map(|g| (g, self.corpus[g].clone()));
-                self.draw(Groups::new(Arc::clone(&self.space), Arc::clone(&corpus), group, seed))
-            })
-            .collect()
+        let groups = first..first.saturating_add(self.groups);
+        let draw = |group: u64| {
+            let seed = usize::try_from(group).ok().filter(|g| *g < self.seeds).map(|g| (g, self.corpus[g].clone()));
+            self.draw(Groups::new(Arc::clone(&self.space), Arc::clone(&corpus), group, seed))
+        };
+        match &self.threads {
+            Some(threads) => threads.install(|| groups.into_par_iter().map(draw).collect()),
+            None => groups.map(draw).collect(),
+        }
     }
 
     fn draw(&self, groups: Groups) -> Group {
