@@ -105,7 +105,7 @@ models! {
 /// and a short unroll, a case that ends does so well within a second.
 #[test]
 fn hang_is_found_and_shrunk() {
-    let more = "--case-timeout 1s --set m=1 --set n=1 --set batch=1 --range k=1..2000000";
+    let more = "--case-timeout 500ms --set m=1 --set n=1 --set batch=1 --range k=1..2000000";
     nearly_all_are_least(&hunts("gemm", "hang,unroll=8", more, 1..=count(1, 3)));
 }
 
