@@ -3,12 +3,12 @@
 use super::shown;
 use crate::exec::pool::Pool;
 use crate::exec::ranks::RankTable;
-use crate::exec::verdict::{Fault, Hit, Verdict, WrongKind};
+use crate::exec::verdict::{Fault, Hit, NEAR_BYTES, Place, Verdict, WrongKind};
 use crate::exec::{ProbeError, Signature};
 use crate::finding::{Certified, Choice, Confirmation, Effect, Environment, Facts, Far, Ranks, Step, Tally, Witness};
 use crate::problem::{Case, Narrow, Problem};
 use crate::report::event::{FindingSummary, WitnessLine};
-use crate::shrink::{ChoiceEffect, Counts, Island, Shrunk, WitnessStatus};
+use crate::shrink::{self, ChoiceEffect, Counts, Island, Shrunk, WitnessStatus};
 use crate::target::TargetSpec;
 use bytesize::ByteSize;
 use std::sync::Arc;
@@ -53,23 +53,10 @@ pub fn other_seeds(pool: &Pool, seed: u64, shrunk: &mut Shrunk) -> Result<(), Pr
 /// What a finding states.
 pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&RankTable>) -> Facts {
     let problem = &context.problem;
-    let tally = |c: &Counts| Tally { runs: c.runs, failed: c.bad };
     let good: Vec<Tally> = s.witnesses.iter().filter_map(|w| w.last_good.as_ref()).map(|g| tally(&g.counts)).collect();
     Facts {
         minimal: s.minimal.clone(),
-        witnesses: s
-            .witnesses
-            .iter()
-            .map(|w| Witness {
-                param: w.param,
-                good: w.last_good.as_ref().map(|g| (g.case.params[w.param], tally(&g.counts))),
-                bad: (w.first_bad.case.params[w.param], tally(&w.first_bad.counts)),
-                certified: match &w.status {
-                    WitnessStatus::Certified { steps, .. } => Certified::Yes { steps: *steps },
-                    WitnessStatus::NotCertified(why) => Certified::No(why.clone()),
-                },
-            })
-            .collect(),
+        witnesses: s.witnesses.iter().map(|w| witness(problem, s, w)).collect(),
         far: s.far.as_ref().map(|(_, side)| Far { params: side.case.params.clone(), tally: tally(&side.counts) }),
         choices: s
             .choices
@@ -86,7 +73,13 @@ pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&Rank
             })
             .collect(),
         irrelevant: s.irrelevant.clone(),
-        windows: s.islands.iter().map(|i| island(problem, i)).collect(),
+        windows: s
+            .islands
+            .iter()
+            .map(|i| island(problem, i))
+            .chain(at_the_limit(&s.verdict))
+            .chain(s.stopped.iter().map(stopped))
+            .collect(),
         ranks: ranks.map(|t| Ranks {
             failing: t.failing.clone(),
             passing: t.passing.clone(),
@@ -101,6 +94,34 @@ pub fn facts(context: &Context, original: &Case, s: &Shrunk, ranks: Option<&Rank
         slips: s.slips.iter().map(|x| x.signature.to_string()).collect(),
         ladder: s.ladder.iter().map(|l| Step { by: l.by.to_owned(), case: problem.short(&l.case.params) }).collect(),
         ..base(context, original, &s.signature, s.verdict.clone())
+    }
+}
+
+fn tally(c: &Counts) -> Tally {
+    Tally { runs: c.runs, failed: c.bad }
+}
+
+/// A pair of cases as a finding states it, by one value for each side, everything else being that of the minimal case.
+fn witness(problem: &Problem, s: &Shrunk, w: &shrink::Witness) -> Witness {
+    let sides = [Some(&w.first_bad), w.last_good.as_ref()];
+    let moved = |i: usize| {
+        let elsewhere = |c: &Case| c.params[i] != s.minimal.params[i] && problem.is_active(i, &c.params.0);
+        i != w.param && sides.iter().flatten().any(|side| elsewhere(&side.case))
+    };
+    let moved: Vec<&str> = (0..problem.params.len()).filter(|i| moved(*i)).map(|i| &*problem.params[i].name).collect();
+    if !moved.is_empty() {
+        let why = format!("its neighbours change {} too", moved.join(", "));
+        let bad = (s.minimal.params[w.param], tally(&s.confirmed));
+        return Witness { param: w.param, good: None, bad, certified: Certified::No(why) };
+    }
+    Witness {
+        param: w.param,
+        good: w.last_good.as_ref().map(|g| (g.case.params[w.param], tally(&g.counts))),
+        bad: (w.first_bad.case.params[w.param], tally(&w.first_bad.counts)),
+        certified: match &w.status {
+            WitnessStatus::Certified { steps, .. } => Certified::Yes { steps: *steps },
+            WitnessStatus::NotCertified(why) => Certified::No(why.clone()),
+        },
     }
 }
 
@@ -155,6 +176,11 @@ pub fn history_summary(problem: &Problem, facts: &Facts) -> FindingSummary {
 pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
     let witnesses = facts.witnesses.iter().map(|w| witness_line(problem, w)).collect();
     let mut notes = facts.windows.clone();
+    if let Some(why) = &s.stopped {
+        notes.push(format!(
+            "shrinking ended early ({why}): smaller cases may fail too, and parameters are not certified"
+        ));
+    }
     for c in facts.choices.iter().filter(|c| c.effect == Effect::Passes) {
         let p = &problem.params[c.param];
         notes.push(format!("passes with {}={}", p.name, p.show(c.value)));
@@ -162,7 +188,7 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
     if let Some(r) = &facts.ranks {
         notes.push(format!("ranks that fail: {:?}; that pass: {:?}; not run: {:?}", r.failing, r.passing, r.not_run));
     }
-    notes.extend(facts.slips.iter().map(|x| format!("met on the way, kept in the journal: {x}")));
+    notes.extend(facts.slips.iter().map(|x| format!("met on the way, and kept in raw/ if it fails alone: {x}")));
     let t = facts.confirmation.bad;
     let rate = facts
         .confirmation
@@ -173,7 +199,10 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
         minimal: shown(problem, &facts.minimal),
         witnesses,
         evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
-        confirmed: format!("{} of {} runs failed, each in a fresh process{rate}", t.failed, t.runs),
+        confirmed: match t.runs {
+            0 => "not in fresh processes: shrinking ended before that".to_owned(),
+            _ => format!("{} of {} runs failed, each in a fresh process{rate}", t.failed, t.runs),
+        },
         irrelevant: irrelevant(problem, facts),
         notes,
         probes: format!(
@@ -301,6 +330,22 @@ fn place(h: &Hit, element: Option<i64>) -> String {
         _ => format!("{} bytes", h.from_base),
     };
     format!("{edge}{copy}, {from} from its base pointer")
+}
+
+/// Where shrinking ended at the limit between near and far, the line may be that of the limit.
+fn at_the_limit(verdict: &Verdict) -> Option<String> {
+    let hit = hit(verdict).filter(|h| matches!(h.place, Place::PastEnd | Place::BeforeStart))?;
+    let close = hit.from_edge.abs() >= NEAR_BYTES - NEAR_BYTES / 16;
+    close.then(|| {
+        "the access lies at the 64 KiB up to which a place counts as near, and farther ones as another failure: the line may be \
+         where the address comes that close, not where the target's arithmetic changes; look at the far finding, too"
+            .to_owned()
+    })
+}
+
+/// What a shrink that something ended leaves open.
+fn stopped(why: &ProbeError) -> String {
+    format!("shrinking ended early ({why}): the case may not be minimal, and witnesses may be missing")
 }
 
 fn island(problem: &Problem, island: &Island) -> String {

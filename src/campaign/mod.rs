@@ -7,6 +7,7 @@ mod digest;
 pub mod facts;
 mod settle;
 mod shown;
+pub mod slips;
 
 pub use shown::shown;
 
@@ -21,7 +22,7 @@ use crate::report::event::{Event, FindingSummary, Phase, Reporter, Summary, Tall
 use crate::search::{Coverage, Generator, Origin, Outcome, Planned};
 use crate::target::TargetSpec;
 use digest::Digests;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -82,6 +83,8 @@ struct Counts {
     unsaved: BTreeMap<String, u64>,
     gap_notes: u64,
     not_shrunk: u64,
+    /// Signatures of which a case was saved without being looked into.
+    raw: BTreeSet<String>,
     unreproduced: u64,
     findings: Vec<String>,
     /// Shrinks so far, by signature as text.
@@ -192,19 +195,25 @@ impl<'a> Campaign<'a> {
             self.store.journal.write(&Line::Intent { first, last })?;
         }
         let (results, error) = self.execute(&jobs);
+        let mut error = error.map(CampaignError::from);
         let mut outcomes = vec![];
         let mut found = None;
+        // Cases are numbered without gaps: what ended after the first job that did not is left out.
         for ((_, cases), results) in planned.iter().zip(results) {
             let Some(results) = results else { break };
             for (numbered, result) in cases.iter().zip(results) {
-                let one = self.take(numbered, result, found.is_some(), &mut outcomes)?;
-                found = found.or(one);
+                let settle = error.is_none() && (found.is_none() || self.options.keep_going);
+                match self.take(numbered, result, settle, &mut outcomes) {
+                    Ok(one) => found = found.or(one),
+                    // Nobody can run a case any more, but those that failed still go to the journal.
+                    Err(e) => error = error.or(Some(e)),
+                }
             }
         }
         self.generator.fold(outcomes);
         self.save_counts()?;
         match error {
-            Some(e) => Err(e.into()),
+            Some(e) => Err(e),
             None => Ok(found),
         }
     }
@@ -244,12 +253,13 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// Takes one result in case order; the finding that it belongs to, if any. `found`: the round has one already.
+    /// Takes one result in case order; the finding that it belongs to, if any. A bad case that is not to be settled is only
+    /// written to the journal.
     fn take(
         &mut self,
         numbered: &Numbered,
         result: CaseResult,
-        found: bool,
+        settle: bool,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<Option<Found>, CampaignError> {
         let Numbered { id, planned, origin } = numbered;
@@ -257,20 +267,26 @@ impl<'a> Campaign<'a> {
         self.tally.add(&result.verdict);
         self.digests.add(problem, id, case, &result.verdict);
         self.coverage.record(problem, planned, *origin, result.verdict.word());
-        self.reporter.event(&Event::Case {
-            id,
-            origin: origin.word().to_owned(),
-            case: shown(problem, case),
-            verdict: result.verdict.clone(),
-            kernel: result.kernel.clone(),
-        });
+        if self.reporter.hears_cases() {
+            self.reporter.event(&Event::Case {
+                id,
+                origin: origin.word().to_owned(),
+                case: shown(problem, case),
+                verdict: result.verdict.clone(),
+                kernel: result.kernel.clone(),
+            });
+        }
         let mut of = None;
         if let Some(signature) = Signature::of(&result.verdict) {
             self.store.journal.write(&bad_line(problem, id, case, &result.verdict, &signature))?;
-            if found && !self.options.keep_going {
-                self.counts.not_shrunk += 1;
-            } else {
+            if settle {
                 of = settle::settle(self, id, case, &result)?;
+            } else {
+                self.counts.not_shrunk += 1;
+                // The first of every kind can be shrunk by hand.
+                if self.counts.raw.insert(signature.to_string()) {
+                    self.store.save_raw(&self.problem, &self.target, case, &signature)?;
+                }
             }
         }
         outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel));

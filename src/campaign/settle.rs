@@ -1,19 +1,25 @@
 //! What becomes of one bad case: known, harmless, not reproduced, or shrunk to a finding.
 
-use super::{Campaign, CampaignError, Found, capped, facts, shown};
+use super::{Campaign, CampaignError, Found, capped, facts, shown, slips};
 use crate::exec::blame::{Blame, blame};
 use crate::exec::job::CaseResult;
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, Signature, Verdict, ranks};
 use crate::finding::Finding;
 use crate::finding::known::By;
-use crate::problem::Case;
+use crate::finding::store::Filed;
 use crate::problem::contents::mix;
+use crate::problem::{Case, Problem};
 use crate::report::event::{Event, Phase};
 use crate::shrink::{self, NotShrunk, ShrinkEvent, Shrunk};
+use std::sync::Arc;
 
 /// One in so many cases that lie past the lines of a known finding is looked into all the same.
 const SAMPLE: u64 = 20;
+
+/// Profiles, as findings name them.
+const STRIDED: &str = "strided";
+const PACKED: &str = "packed";
 
 /// Settles a bad case; the finding that it belongs to, if any.
 ///
@@ -70,7 +76,7 @@ fn known(c: &Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Optio
 
 /// A case that fails alone: shrinks it, unless that was done often enough, and files what is new.
 fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Result<Option<Found>, CampaignError> {
-    let problem = std::sync::Arc::clone(c.pool.problem());
+    let problem = Arc::clone(c.pool.problem());
     if let Some(found) = c.known.matching(&problem, &c.target, case, signature).filter(|m| m.by == By::OwnCase) {
         return c.count_known(id, &found.name).map(Some);
     }
@@ -81,23 +87,41 @@ fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> R
     }
     *c.counts.shrinks.entry(key).or_default() += 1;
     c.reporter.event(&Event::Shrinking { id, case: shown(&problem, case) });
+    // The case is confirmed: whatever ends the run now, a kill included, finds it kept.
+    let kept = c.store.save_raw(&problem, &c.target, case, signature)?;
+    let settled = shrink_and_file(c, id, case, signature)?;
+    if let (Filed::New(path), Some(_)) = (kept, &settled) {
+        c.store.remove_raw(&path)?;
+    }
+    Ok(settled)
+}
+
+/// Shrinks a confirmed case and files what came of it.
+fn shrink_and_file(
+    c: &mut Campaign<'_>,
+    id: u64,
+    case: &Case,
+    signature: &Signature,
+) -> Result<Option<Found>, CampaignError> {
+    let problem = Arc::clone(c.pool.problem());
     let shrunk = match shrink_case(c, case, signature) {
         Ok(s) => s,
-        Err(NotShrunk::Probe(e)) => {
-            // The case is confirmed: it is kept as it is before the run ends.
-            c.store.save_raw(&problem, &c.target, case, signature)?;
-            return Err(e.into());
-        }
+        Err(NotShrunk::Probe(e)) => return Err(e.into()),
         Err(other) => {
             c.counts.unreproduced += 1;
             c.note(id, other.to_string());
             return Ok(None);
         }
     };
-    for slip in &shrunk.slips {
-        c.store.save_raw(&problem, &c.target, &slip.case, &slip.signature)?;
+    if shrunk.stopped.is_none() {
+        c.pool.check_health()?;
     }
+    slips::keep(c.pool, &c.store, &problem, &c.target, &shrunk, c.options.seed)?;
     let stopped = shrunk.stopped.clone();
+    if let Some(e) = stopped.clone().filter(|_| shrunk.confirmed.bad == 0) {
+        // No run in a fresh process says that the smallest case so far fails: the case as found is what is kept.
+        return Err(e.into());
+    }
     if let Some(m) = c.known.same_minimal(&problem, &c.target, &shrunk.minimal, &shrunk.signature) {
         let known = c.count_known(id, &m.name)?;
         return stopped.map_or(Ok(Some(known)), |e| Err(e.into()));
@@ -106,8 +130,19 @@ fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> R
     stopped.map_or(Ok(Some(new)), |e| Err(e.into()))
 }
 
+/// What a case is shrunk in: a packed hunt leaves strides at their least, unless the case itself, a seed, does not have
+/// them there; and the profile that this is.
+fn space(c: &Campaign<'_>, case: &Case) -> (Arc<Problem>, &'static str) {
+    let problem = c.pool.problem();
+    let packed = || problem.narrowed(&problem.packed()).ok().filter(|p| p.check(&case.params).is_ok());
+    match packed().filter(|_| c.options.profile == PACKED) {
+        Some(packed) => (Arc::new(packed), PACKED),
+        None => (Arc::clone(problem), STRIDED),
+    }
+}
+
 fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Result<Shrunk, NotShrunk> {
-    let problem = std::sync::Arc::clone(c.pool.problem());
+    let (problem, _) = space(c, case);
     let mut prober = PoolProber::new(c.pool, c.options.seed, c.options.gap_rule);
     let options = shrink::Options { confirm: c.options.confirm, seed: c.options.seed, ..shrink::Options::default() };
     let (tally, started) = (c.tally.clone(), c.started);
@@ -136,7 +171,7 @@ fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Resu
         Ok(table) => (table, None),
         Err(e) => (None, Some(e)),
     };
-    let stated = facts::facts(&context(c), original, &shrunk, table.as_ref());
+    let stated = facts::facts(&context(c, original), original, &shrunk, table.as_ref());
     let summary = facts::summary(c.pool.problem(), &stated, &shrunk);
     let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
     let new = c.file(id, finding, summary)?;
@@ -152,18 +187,18 @@ fn file_history(
     verdict: Verdict,
     before: Vec<Case>,
 ) -> Result<Found, CampaignError> {
-    let stated = facts::history(&context(c), case, signature, verdict, before);
+    let stated = facts::history(&context(c, case), case, signature, verdict, before);
     let summary = facts::history_summary(c.pool.problem(), &stated);
     let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
     c.file(id, finding, summary)
 }
 
-fn context(c: &Campaign<'_>) -> facts::Context {
+fn context(c: &Campaign<'_>, original: &Case) -> facts::Context {
     facts::Context {
-        problem: std::sync::Arc::clone(&c.problem),
+        problem: Arc::clone(&c.problem),
         target: c.target.clone(),
         pins: c.options.pins.clone(),
-        profile: c.options.profile.clone(),
+        profile: space(c, original).1.to_owned(),
         seed: c.options.seed,
         environment: c.environment.clone(),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Finds the shape at which a GEMM or a collective touches memory it does not own, and shrinks it to the boundary.
 #[derive(Debug, Parser)]
-#[command(name = "shrinkfault", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "shrinkfault", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -35,16 +35,22 @@ pub enum Command {
     #[command(after_help = RUN_HELP)]
     Shrink(ShrinkArgs),
     /// Copy a finding into regressions/
+    #[command(after_help = KEEP_HELP)]
     Keep {
-        /// A finding file
-        finding: PathBuf,
+        /// A finding: its file, or its name in --out
+        finding: String,
+        /// Folder that a finding is looked for in by name
+        #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
+        out: PathBuf,
         /// Folder of kept findings
         #[arg(long, value_name = "DIR", default_value = "regressions")]
         regressions: PathBuf,
     },
     /// List the targets of this version, and the libraries found on this machine
+    #[command(after_help = "Exit codes: 0, 3 stdout cannot be written.")]
     Targets,
     /// Say what this machine can do: memory, libraries, self-test
+    #[command(after_help = "Exit codes: 0 fine, 2 usage, 3 no worker can be started or the self-test failed.")]
     Doctor {
         /// Seconds, or a time such as 90s or 2m: how long one case may take
         #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
@@ -94,14 +100,14 @@ pub struct Hunt {
     #[arg(long)]
     pub fail_known: bool,
     /// Shrinks per signature before further cases are only counted
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub shrinks: u32,
 }
 
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A finding, a corpus case, or parameters such as gemm:m=608,n=5376,k=21504
+    /// A finding, a corpus case, or parameters such as gemm:m=4,n=9,k=3,ldb=2147483647
     pub case: String,
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
@@ -178,8 +184,9 @@ pub struct Exec {
     /// Write events as JSON Lines to stdout
     #[arg(long)]
     pub json: bool,
-    /// Largest work of one case in multiply-adds or moved elements; above it a library skips, a model runs a sample
-    /// [default: on a model 2^22; on a library 2^24 in a hunt, else 2^28]
+    /// Largest work of one case in multiply-adds or moved elements, and twice the most elements that its operands may
+    /// have; above it a library skips, a model runs a sample [default: 2^21 in a hunt of gemm, on a model 2^20, 2^22 in
+    /// one of allgather; else 2^28, on a model 2^22]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_work: Option<u64>,
     /// Most memory mapped for one case, such as 512MiB
@@ -275,6 +282,13 @@ fn range(text: &str) -> Result<Narrow, String> {
     Ok(Narrow::Range { param, min, max })
 }
 
+const EXIT_CODES: &str = "\
+Exit codes: 0 nothing new, 1 findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran, 70 a bug of
+shrinkfault, 130 or 143 interrupted. `shrinkfault COMMAND --help` says what they mean for a command.";
+
+const KEEP_HELP: &str = "\
+Exit codes: 0 kept, or there already; 2 no finding, a different file has its name, or the folder cannot be written.";
+
 const GEMM_HELP: &str = "\
 Parameters: m n k, transA transB (N or T), lda ldb ldc, out (C in place, or a separate D with ldd), batch with strideA
 strideB strideC strideD, dtype (f32 f64 f16 bf16), alpha, beta, offA offB offC. All distances are in elements.
@@ -282,19 +296,22 @@ strideB strideC strideD, dtype (f32 f64 f16 bf16), alpha, beta, offA offB offC. 
 Matrices are column-major, as in BLAS. A row-major caller computing C = A B (PyTorch, C arrays) calls it as
 C' = B' A': its second factor is our A, its first factor is our B, its columns are our m, its rows our n.
 
-Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup, 4 device unhealthy, 6 nothing ran, 130/143 interrupted.";
+Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran (all
+refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
 
 const ALLGATHER_HELP: &str = "\
 Parameters: ranks, M rows and N columns per rank, strideIn and strideOut (distance between rows, elements), inplace,
 dtype (f32 bf16 f16 f64). Row i of rank r becomes row r*M + i of every output. A plain count per rank is M=1, N=count.
 
-Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup, 4 device unhealthy, 6 nothing ran, 130/143 interrupted.";
+Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran (all
+refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
 
 const RUN_HELP: &str = "\
-The case is a finding, a corpus file, or parameters: gemm:m=608,n=5376,k=21504,transB=T. Parameters that are not
+The case is a finding, a corpus file, or parameters: gemm:m=4,n=9,k=3,ldb=2147483647. Parameters that are not
 named take their least value, strides are packed. --set overrides a parameter of a file.
 
-Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 1 finding written, 0 the case does not fail.";
+Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 0 the case does not fail, 1 finding written. Of both:
+2 usage, 3 setup or self-test failed, 4 device unhealthy, 70 a bug of shrinkfault, 130 or 143 interrupted.";
 
 #[cfg(test)]
 mod tests {

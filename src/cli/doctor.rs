@@ -2,9 +2,10 @@
 
 use super::args::{Exec, Library, Pins, Profile};
 use super::exit::{ExitStatus, Failure};
-use super::session::{Request, Session};
+use super::session::{Request, Session, small_moats};
 use crate::finding::Environment;
 use crate::report::event::Event;
+use crate::report::stdout::say;
 use crate::target::Caps;
 use bytesize::ByteSize;
 use std::path::PathBuf;
@@ -40,22 +41,25 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
     })?;
     let hello = session.pool.hello();
     let e = Environment::read("cpu", &hello.description);
-    println!("shrinkfault {}", e.shrinkfault);
-    println!("system      {}, {}", e.os, e.kernel);
-    println!("processor   {}", e.cpu);
-    println!("memory      {}, pages of {}", e.memory, e.page);
-    println!(
+    say!("shrinkfault {}", e.shrinkfault);
+    say!("system      {}, {}", e.os, e.kernel);
+    say!("processor   {}", e.cpu);
+    say!("memory      {}, pages of {}", e.memory, e.page);
+    say!(
         "arena       {} of addresses reserved, sparse: guards and gaps of any size fault",
         ByteSize::b(hello.arena.len)
     );
+    if let Some(warning) = small_moats(session.problem(), hello.arena) {
+        say!("            warning: {warning}");
+    }
     if let Event::SelfTest { proven, not_detectable, seconds } = session.self_test()? {
-        println!("self-test   {} proven in {seconds:.1} s", proven.join(", "));
+        say!("self-test   {} proven in {seconds:.1} s", proven.join(", "));
         if !not_detectable.is_empty() {
-            println!("            not detectable here: {}", not_detectable.join(", "));
+            say!("            not detectable here: {}", not_detectable.join(", "));
         }
     }
-    println!("devices     cpu; no GPU is used by this version");
-    println!();
+    say!("devices     cpu; no GPU is used by this version");
+    say!();
     super::targets::libraries();
     Ok(ExitStatus::Fine)
 }

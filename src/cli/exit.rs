@@ -1,6 +1,6 @@
 //! Exit codes. The only file that knows them.
 
-use crate::exec::ProbeError;
+use crate::exec::{ProbeError, interrupt};
 
 /// How the program ends.
 #[repr(i32)]
@@ -8,7 +8,7 @@ use crate::exec::ProbeError;
 pub enum ExitStatus {
     /// At least one case ran and there is nothing new. `run`: the case passed.
     Fine = 0,
-    /// New findings. `run`: the case went badly.
+    /// New findings, or failing cases that there was no time to look into. `run`: the case went badly.
     Found = 1,
     /// The command line, or a file named on it, asks for something that cannot be.
     Usage = 2,
@@ -32,7 +32,7 @@ pub enum ExitStatus {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    pub status: ExitStatus,
+    status: ExitStatus,
     pub message: String,
 }
 
@@ -43,6 +43,14 @@ impl Failure {
 
     pub fn setup(message: impl std::fmt::Display) -> Failure {
         Failure { status: ExitStatus::Setup, message: message.to_string() }
+    }
+
+    /// The status to exit with: an interruption has that of its signal.
+    pub fn status(&self) -> ExitStatus {
+        match self.status {
+            ExitStatus::Interrupted => ExitStatus::of_signal(interrupt::received()),
+            other => other,
+        }
     }
 }
 

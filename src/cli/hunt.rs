@@ -3,22 +3,22 @@
 use super::args::{Hunt, Profile};
 use super::exit::{ExitStatus, Failure};
 use super::output;
-use super::session::{MODEL_WORK, Request, Session};
+use super::session::{Request, Session};
 use crate::campaign::{Campaign, CampaignError, Options, Parts};
 use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
 use crate::finding::{Environment, Known, Store, store};
 use crate::problem::{Case, Narrow, Problem, Value};
 use crate::report::event::{Event, Reporter, Summary};
+use crate::report::stdout::aside;
 use crate::search::corpus::{self, Seed};
 use crate::search::{self, Generator, SpanLimits};
+use crate::worker::layout::least_moat;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Cases of a hunt for which neither --time nor --cases is given.
 const DEFAULT_CASES: u64 = 10_000;
-/// Work of one case of a library in a hunt: 256 x 256 x 256, some 10 ms with the comparison; above it a case is skipped.
-const LIBRARY_WORK: u64 = 1 << 24;
 
 /// Runs a hunt. `also` restricts the problem beside what the user pins.
 ///
@@ -26,7 +26,7 @@ const LIBRARY_WORK: u64 = 1 << 24;
 /// One sentence and its exit status.
 pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
     let (store, mut warnings) = Store::open(&hunt.exec.out).map_err(Failure::setup)?;
-    let session = Session::open(Request {
+    let mut session = Session::open(Request {
         problem,
         target: &hunt.target,
         library: &hunt.library,
@@ -36,16 +36,19 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         profile: Profile::Strided,
         exec: &hunt.exec,
         time: hunt.time,
-        work: (LIBRARY_WORK, MODEL_WORK),
+        work: super::session::builtin(problem)?.hunt_work,
     })?;
     let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.exec.out)]);
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
-        eprintln!("warning: {}", warning.0);
+        aside!("warning: {}", warning.0);
     }
     reporter.event(&started(&session, hunt));
     reporter.event(&session.self_test()?);
+    for warning in session.learn()? {
+        reporter.event(&warning);
+    }
     let generator = generator(&session, hunt)?;
     let mut campaign = campaign(&session, hunt, store, known, generator, &mut *reporter)?;
     let (summary, error) = campaign.run();
@@ -77,7 +80,9 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
     let limits = SpanLimits {
         span_bytes: len / 8,
         arena_bytes: len / 4 * 3,
+        moat_bytes: i128::from(least_moat(arena.len)),
         work: i128::from(caps.work),
+        elements: caps.elements(),
         memory: i128::from(caps.memory),
         page_bytes: arena.page_bytes as i64,
         sampled: session.pool.hello().description.model,
@@ -185,12 +190,12 @@ fn finish(
         Some(CampaignError::Store(e)) => return Err(Failure::setup(e)),
         Some(CampaignError::NotFiled(e)) => {
             // The finding exists nowhere else.
-            eprintln!("{}", e.toml);
+            aside!("{}", e.toml);
             return Err(Failure::setup(format!("{e}; the finding is printed above")));
         }
     }
     let known: u64 = summary.known.values().sum();
-    Ok(if !summary.findings.is_empty() || (hunt.fail_known && known > 0) {
+    Ok(if !summary.findings.is_empty() || summary.is_undecided() || (hunt.fail_known && known > 0) {
         ExitStatus::Found
     } else if summary.tally.ran() == 0 {
         ExitStatus::NothingRan

@@ -12,11 +12,14 @@ mod shrink;
 mod targets;
 mod worker;
 
+use crate::exec::interrupt;
 use crate::finding::store::{self, Kept};
 use crate::problem::Narrow;
+use crate::report::stdout::{self, Outcome, aside, say};
 use args::{Cli, Command};
 use clap::Parser;
 use exit::{ExitStatus, Failure};
+use std::path::PathBuf;
 
 /// Parses the arguments of the process, runs the command, and gives its exit code.
 pub fn main() -> i32 {
@@ -28,15 +31,37 @@ pub fn main() -> i32 {
             return if e.use_stderr() { ExitStatus::Usage.code() } else { ExitStatus::Fine.code() };
         }
     };
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(cli.command))) {
+    if let Err(e) = interrupt::survive_file_size_limit() {
+        aside!("warning: a limit on the size of files would end this program ({e})");
+    }
+    let code = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(cli.command))) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => {
-            eprintln!("error: {failure}");
-            failure.status.code()
+            let status = failure.status();
+            if status != ExitStatus::Interrupted || interrupt::received().is_some() {
+                aside!("error: {failure}");
+            }
+            status.code()
         }
         Err(_) => {
-            eprintln!("error: this is a bug of shrinkfault; please report it with the message above");
+            aside!("error: this is a bug of shrinkfault; please report it with the message above");
             ExitStatus::Internal.code()
+        }
+    };
+    told(code)
+}
+
+/// The exit code, once it is known whether stdout could be written.
+fn told(code: i32) -> i32 {
+    match stdout::outcome() {
+        Outcome::Closed if code == ExitStatus::Interrupted.code() && interrupt::received().is_none() => {
+            aside!("error: the reader of the events went away, which ended the run; what was found by then is filed");
+            code
+        }
+        Outcome::Written | Outcome::Closed => code,
+        Outcome::Failed(e) => {
+            aside!("error: failed to write to stdout ({e}): send the output elsewhere; what was found is filed");
+            ExitStatus::Setup.code()
         }
     }
 }
@@ -50,10 +75,13 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         }
         Command::Run(args) => run::run(&args)?,
         Command::Shrink(args) => shrink::run(&args)?,
-        Command::Keep { finding, regressions } => {
-            match store::keep(&finding, &regressions).map_err(Failure::usage)? {
-                Kept::Now(path) => println!("kept as {}; commit it", path.display()),
-                Kept::Already(path) => println!("{} holds it already", path.display()),
+        Command::Keep { finding, out, regressions } => {
+            let named = store::findings(&out).join(format!("{}.toml", finding.trim_end_matches(".toml")));
+            let file = PathBuf::from(&finding);
+            let file = if !file.exists() && named.exists() { named } else { file };
+            match store::keep(&file, &regressions).map_err(Failure::usage)? {
+                Kept::Now(path) => say!("kept as {}; commit it", path.display()),
+                Kept::Already(path) => say!("{} holds it already", path.display()),
             }
             ExitStatus::Fine
         }

@@ -55,7 +55,28 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
     if let Some(placement) = args.placement {
         case.placement = placement;
     }
+    check_knobs(&session, &case)?;
     Ok(One { session, input, case })
+}
+
+/// A knob that the target does not have, or a value that it does not take, would silently be another case.
+fn check_knobs(session: &Session, case: &Case) -> Result<(), Failure> {
+    if case.knobs.is_empty() {
+        return Ok(());
+    }
+    let known = session.pool.knobs(&case.params)?;
+    for (name, value) in &case.knobs {
+        let Some(values) = known.get(name) else {
+            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            let has = if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+            return Err(Failure::usage(format!("{} has no knob '{name}' for this case; {has}", session.target)));
+        };
+        if !values.contains(value) {
+            let values: Vec<String> = values.iter().map(Value::to_string).collect();
+            return Err(Failure::usage(format!("knob {name} = {value} is not one of {}", values.join(", "))));
+        }
+    }
+    Ok(())
 }
 
 /// --set and --dtype replace what the file names; the names of what they replace.

@@ -4,10 +4,12 @@ use super::args::{Profile, RunArgs};
 use super::exit::{ExitStatus, Failure};
 use super::one::{self, One};
 use super::output;
+use super::session::small_moats;
 use crate::campaign::{facts, shown};
 use crate::exec::blame::settle_gap;
 use crate::exec::{Verdict, ranks};
 use crate::problem::Problem;
+use crate::report::stdout::{aside, say};
 use crate::report::terminal::model_note;
 use crate::worker::Layout;
 use serde_json::json;
@@ -27,7 +29,7 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
         let result = pool.probe(&one.case, args.seed, true)?;
         let settled = settle_gap(pool, &one.case, args.seed, &result, output::gap_rule(&args.exec))?;
         if settled.gap_pages > 0 && settled.verdict.is_pass() {
-            eprintln!("note: read {} pages between rows without harm", settled.gap_pages);
+            aside!("note: read {} pages between rows without harm", settled.gap_pages);
         }
         (settled.verdict, result.kernel)
     } else {
@@ -38,7 +40,7 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
     if args.exec.json {
         let event =
             json!({"event": "run", "case": shown(pool.problem(), &one.case), "verdict": verdict, "kernel": kernel});
-        println!("{event}");
+        say!("{event}");
     } else {
         print(&one, &verdict, kernel.as_deref());
     }
@@ -63,13 +65,13 @@ fn each_rank(args: &RunArgs, one: &One) -> Result<ExitStatus, Failure> {
     if args.exec.json {
         let event = json!({"event": "ranks", "case": shown(pool.problem(), &one.case), "failing": table.failing,
             "passing": table.passing, "not_run": table.not_run, "verdicts": table.verdicts});
-        println!("{event}");
+        say!("{event}");
     } else {
-        println!("case     {}", shown(pool.problem(), &one.case).short);
-        println!("target   {} ({})", one.session.target, pool.hello().description.title);
+        say!("case     {}", shown(pool.problem(), &one.case).short);
+        say!("target   {} ({})", one.session.target, pool.hello().description.title);
         for (rank, verdict) in &table.verdicts {
             let said = facts::evidence(verdict, facts::element_bytes(pool.problem(), &one.case, verdict)).join("; ");
-            println!("rank {rank:<3} {} {said}", verdict.word());
+            say!("rank {rank:<3} {} {said}", verdict.word());
         }
     }
     Ok(match (table.failing.is_empty(), table.passing.is_empty()) {
@@ -82,19 +84,19 @@ fn each_rank(args: &RunArgs, one: &One) -> Result<ExitStatus, Failure> {
 fn print(one: &One, verdict: &Verdict, kernel: Option<&str>) {
     let pool = &one.session.pool;
     let problem = pool.problem();
-    println!("case     {}", shown(problem, &one.case).short);
-    println!("target   {} ({})", one.session.target, pool.hello().description.title);
+    say!("case     {}", shown(problem, &one.case).short);
+    say!("target   {} ({})", one.session.target, pool.hello().description.title);
     if let Some(kernel) = kernel {
-        println!("kernel   {kernel}");
+        say!("kernel   {kernel}");
     }
     operands(problem, one);
-    println!("verdict  {}", verdict.word());
+    say!("verdict  {}", verdict.word());
     let element = facts::element_bytes(problem, &one.case, verdict);
     for line in facts::evidence(verdict, element) {
-        println!("         {line}");
+        say!("         {line}");
     }
     if pool.hello().description.model {
-        println!("{}", model_note(&problem.name));
+        say!("{}", model_note(&problem.name));
     }
 }
 
@@ -107,10 +109,13 @@ fn operands(problem: &std::sync::Arc<Problem>, one: &One) {
         let (low, high) = (view.lowest(0), view.highest(view.copies() - 1));
         let at = layout.as_ref().map_or_else(String::new, |l| format!(", base {:#x}", l.base(0, view.operand, 0)));
         let copies = if view.copies() > 1 { format!(", {} copies", view.copies()) } else { String::new() };
-        println!("operand  {name}: element offsets {low} to {high} of {} bytes each{copies}{at}", view.element_bytes);
+        say!("operand  {name}: element offsets {low} to {high} of {} bytes each{copies}{at}", view.element_bytes);
     }
     if let Some(layout) = layout {
         let moat = bytesize::ByteSize::b(layout.moat_bytes());
-        println!("moats    {moat} unmapped on both sides of every operand");
+        say!("moats    {moat} unmapped on both sides of every operand");
+        if let Some(warning) = small_moats(problem, one.session.pool.hello().arena) {
+            say!("warning  {warning}");
+        }
     }
 }

@@ -4,11 +4,17 @@ use super::args::{Exec, Library, Pins, Profile};
 use super::exit::Failure;
 use crate::exec::interrupt::Interrupt;
 use crate::exec::pool::{Pool, Settings};
+use crate::exec::protocol::ArenaSpan;
 use crate::exec::worker::WorkerSpec;
 use crate::exec::{ProbeError, selftest};
-use crate::problem::{Builtin, Narrow, Problem, Value};
+use crate::problem::{Builtin, Case, Knobs, Narrow, Placement, Problem, Value};
 use crate::report::event::Event;
-use crate::target::{Caps, TargetSpec, sim};
+use crate::report::stdout::aside;
+use crate::target::{Caps, TargetSpec, load, sim};
+use crate::worker::Layout;
+use crate::worker::layout::{MIN_MOAT, TINY_MOAT};
+use crate::worker::oracle::BREAK_VARIABLE;
+use bytesize::ByteSize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,9 +59,11 @@ impl Session {
     pub fn open(request: Request<'_>) -> Result<Session, Failure> {
         let started = Instant::now();
         let interrupt = Interrupt::install().map_err(Failure::setup)?;
+        warn_of_a_broken_oracle();
         let builtin = builtin(request.problem)?;
         let target = pick_target(builtin.name, request.target, request.library)?;
         let problem = builtin.problem();
+        load::check(&target, &problem, request.library.int_width).map_err(Failure::usage)?;
         let pins = pins(request.pins, &request.also);
         // Pins that do not fit the problem are the user's to change, whatever the target is.
         problem.narrowed(&pins).map_err(Failure::usage)?;
@@ -77,8 +85,8 @@ impl Session {
             case_timeout: request.exec.case_timeout,
             env: vec![],
         };
-        let mut pool = Pool::start(spec, Arc::clone(&problem), settings, interrupt.clone())
-            .map_err(|e| Failure::from(ProbeError::Setup(e.to_string())))?;
+        let mut pool =
+            Pool::start(spec, Arc::clone(&problem), settings, interrupt.clone()).map_err(ProbeError::from)?;
         if request.exec.max_work.is_none() {
             pool.set_work(if pool.hello().description.model { request.work.1 } else { request.work.0 });
         }
@@ -105,8 +113,45 @@ impl Session {
         })
     }
 
+    /// Learns the health probe. What limits this run, in sentences.
+    ///
+    /// # Errors
+    /// Where no verdict can be had.
+    pub fn learn(&mut self) -> Result<Vec<Event>, Failure> {
+        let health = self.pool.learn_health()?;
+        let small = small_moats(self.pool.problem(), self.pool.hello().arena);
+        Ok(small.into_iter().chain(health).map(|text| Event::Warning { text }).collect())
+    }
+
     pub fn problem(&self) -> &Arc<Problem> {
         self.pool.problem()
+    }
+}
+
+/// What small moats mean, where the system grants so few addresses that there are any.
+pub fn small_moats(problem: &Arc<Problem>, arena: ArenaSpan) -> Option<String> {
+    let params = problem.plainest()?;
+    let case = Case { params, knobs: Knobs::new(), placement: Placement::END };
+    let instance = problem.instance(case).ok()?;
+    let moat = Layout::plan(&arena, &[&instance]).map_or(TINY_MOAT, |l| l.moat_bytes());
+    (moat < MIN_MOAT).then(|| {
+        format!(
+            "only {} of addresses could be reserved, so operands have moats of {} at most instead of {}, and an offset that \
+             wraps may land on another operand; raise the limit that `ulimit -v` shows",
+            ByteSize::b(arena.len),
+            ByteSize::b(moat),
+            ByteSize::b(MIN_MOAT)
+        )
+    })
+}
+
+/// A run whose oracles are switched off must not pass for one that proves something.
+fn warn_of_a_broken_oracle() {
+    if let Some(word) = std::env::var_os(BREAK_VARIABLE) {
+        let word = word.to_string_lossy();
+        aside!(
+            "warning: {BREAK_VARIABLE}={word} switches an oracle off to test the self-test; this run proves nothing"
+        );
     }
 }
 
@@ -153,6 +198,7 @@ pub fn pick_target(problem: &str, word: &str, library: &Library) -> Result<Targe
     let spec: TargetSpec = word.parse().map_err(Failure::usage)?;
     match &library.lib {
         None => Ok(spec),
+        Some(lib) if lib.is_empty() => Err(Failure::usage("--lib names no file; write --lib PATH")),
         Some(_) if spec.family == "sim" => Err(Failure::usage("--lib names a library, but a sim model loads none")),
         Some(lib) => Ok(spec.with_library(Some(lib.clone()))),
     }

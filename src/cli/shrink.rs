@@ -4,13 +4,14 @@ use super::args::{ShrinkArgs, Strategy};
 use super::exit::{ExitStatus, Failure};
 use super::one::{self, One};
 use super::output;
-use crate::campaign::{facts, shown};
+use crate::campaign::{facts, shown, slips};
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, ranks};
 use crate::finding::store::Filed;
 use crate::finding::{Environment, Finding, Store};
 use crate::problem::Narrow;
 use crate::report::event::{Event, Phase, Reporter, Tally};
+use crate::report::stdout::aside;
 use crate::shrink::{self, NotShrunk, ShrinkEvent, Shrunk};
 
 /// Shrinks the case and files what came of it.
@@ -21,12 +22,15 @@ pub fn run(args: &ShrinkArgs) -> Result<ExitStatus, Failure> {
     let exec = &args.run.exec;
     let (store, warnings) = Store::open(&exec.out).map_err(Failure::setup)?;
     for warning in &warnings {
-        eprintln!("warning: {}", warning.0);
+        aside!("warning: {}", warning.0);
     }
-    let one = one::open(&args.run, args.profile, args.time)?;
+    let mut one = one::open(&args.run, args.profile, args.time)?;
     let mut reporter = output::reporter(exec, &one.session.interrupt);
     reporter.event(&started(&one, args));
     reporter.event(&one.session.self_test()?);
+    for warning in one.session.learn()? {
+        reporter.event(&warning);
+    }
     let problem = one.session.problem();
     reporter.event(&Event::Shrinking { id: 0, case: shown(problem, &one.case) });
     let mut shrunk = match descend(&one, args, &mut *reporter) {
@@ -42,6 +46,9 @@ pub fn run(args: &ShrinkArgs) -> Result<ExitStatus, Failure> {
         Err(NotShrunk::Probe(e)) => return Err(e.into()),
         Err(e) => return Err(Failure::usage(e)),
     };
+    if shrunk.stopped.is_none() {
+        one.session.pool.check_health()?;
+    }
     file(&one, args, &store, &mut shrunk, &mut *reporter)?;
     Ok(match shrunk.stopped {
         Some(ProbeError::Interrupted) => ExitStatus::of_signal(one.session.interrupt.signal()),
@@ -117,9 +124,7 @@ fn file(
     };
     let stated = facts::facts(&context, &one.case, shrunk, table.as_ref());
     let summary = Box::new(facts::summary(pool.problem(), &stated, shrunk));
-    for slip in &shrunk.slips {
-        store.save_raw(&context.problem, &context.target, &slip.case, &slip.signature).map_err(Failure::setup)?;
-    }
+    slips::keep(pool, store, &context.problem, &context.target, shrunk, seed).map_err(Failure::setup)?;
     let finding = Finding::new(stated).map_err(Failure::setup)?;
     match store.file(&finding) {
         Ok(filed) => {
@@ -132,7 +137,7 @@ fn file(
         }
         Err(e) => {
             // The finding exists nowhere else.
-            eprintln!("{}", e.toml);
+            aside!("{}", e.toml);
             Err(Failure::setup(format!("{e}; the finding is printed above")))
         }
     }

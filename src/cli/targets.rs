@@ -1,10 +1,11 @@
 //! `targets`: what this version can test, and what of it is on this machine.
 
 use crate::problem::BUILTINS;
+use crate::report::stdout::say;
 use crate::target::{cblas, sim};
 
 pub fn run() {
-    println!("sim: built-in models, on the CPU; they test no library");
+    say!("sim: built-in models, on the CPU; they test no library");
     for b in BUILTINS {
         let default = sim::default_spec(b.name).map(|s| s.to_string());
         for m in sim::models(b.name) {
@@ -14,23 +15,23 @@ pub fn run() {
             } else {
                 ""
             };
-            println!("  {:<10} {spec:<24} {}{mark}", b.name, m.defect);
+            say!("  {:<10} {spec:<24} {}{mark}", b.name, m.defect);
         }
     }
     libraries();
-    println!("cuda, hip, nccl, mpi: not part of this version");
+    say!("cuda, hip, nccl, mpi: not part of this version");
 }
 
 /// The BLAS libraries in the usual folders.
 pub fn libraries() {
-    println!("cblas: any BLAS with sgemm and dgemm: shrinkfault gemm --target cblas --lib PATH");
+    say!("cblas: any BLAS with sgemm and dgemm: shrinkfault gemm --target cblas --lib PATH");
     let found = cblas::find();
     if found.is_empty() {
-        println!("  none found in the usual folders");
+        say!("  none found in the usual folders");
     }
     for path in found {
         match cblas::describe(&path) {
-            Ok(d) => println!(
+            Ok(d) => say!(
                 "  {:<10} {} ({}, {}-bit integers, {})",
                 "gemm",
                 d.path.display(),
@@ -38,7 +39,7 @@ pub fn libraries() {
                 d.int_width,
                 d.interface
             ),
-            Err(e) => println!("  {:<10} {}: {e}", "-", path.display()),
+            Err(e) => say!("  {:<10} {}: {e}", "-", path.display()),
         }
     }
 }

@@ -117,10 +117,10 @@ pub enum Blame {
 const MOST_RUNS: u32 = 20;
 
 /// Runs a bad case alone in fresh processes, `confirm` times and more often if the runs disagree; replays its history
-/// where it passes alone.
+/// where it passes alone. Before that, the health probe must pass.
 ///
 /// # Errors
-/// Where no verdict can be had any more.
+/// Where no verdict can be had any more, or the device is unhealthy.
 pub fn blame(
     pool: &Pool,
     case: &Case,
@@ -129,6 +129,7 @@ pub fn blame(
     confirm: u32,
     rule: GapRule,
 ) -> Result<Blame, ProbeError> {
+    pool.check_health()?;
     let mut first_bad: Option<Verdict> = None;
     let (mut bad, mut runs) = (0, 0);
     while runs < confirm || (bad > 0 && bad < runs && runs < MOST_RUNS) {

@@ -157,6 +157,11 @@ impl Child {
         }
     }
 
+    /// Whether the child still runs.
+    pub fn is_alive(&mut self) -> bool {
+        !self.has_exited()
+    }
+
     /// Whether the child is dead. It is not reaped, so its number stays its own.
     fn has_exited(&mut self) -> bool {
         if self.exit.is_some() {

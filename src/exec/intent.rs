@@ -39,7 +39,7 @@ const _: () = {
 #[derive(Debug, thiserror::Error)]
 pub enum IntentError {
     #[error(
-        "failed to make the shared page of a worker ({0}); raise the limit on open files (ulimit -n) or free some memory"
+        "failed to make the shared page of a worker ({0}); raise the limits on open files (ulimit -n) and their size (ulimit -f), or free some memory"
     )]
     Create(#[source] io::Error),
     #[error(

@@ -5,7 +5,7 @@ use super::pool::Pool;
 use super::probe::ProbeError;
 use super::protocol::{ArenaSpan, LayoutLine, WireCase};
 use super::verdict::Verdict;
-use super::worker::{Death, Heard, Worker, WorkerError};
+use super::worker::{Death, Heard, Worker};
 use crate::problem::{Case, Instance, Knobs};
 use crate::worker::layout::Layout;
 use std::sync::Arc;
@@ -47,14 +47,36 @@ pub struct CaseResult {
 /// Lines of a worker that are kept for a replay of its history.
 pub const HISTORY_LINES: usize = 32;
 
+/// Workers that must be killed in one case, one after another, before the case is blamed.
+const KILLS: u32 = 3;
+
+/// Workers, beside the spares, that must end without announcing a case, one after another, before the run is given up.
+const LOST: usize = 3;
+
+/// Page ranges mapped or unmapped after which a worker is replaced by a fresh one. The kernel keeps the page tables of
+/// ranges far apart when they are unmapped, up to 8 KiB a range: 512 MiB at worst (docs/benchmarks.md).
+const RECYCLE_AFTER: u64 = 1 << 17;
+
 /// A worker with what it has run.
 #[derive(Debug)]
 pub struct Seat {
     pub worker: Worker,
     pub history: Vec<Arc<LayoutLine>>,
+    /// Page ranges that it mapped or unmapped.
+    remapped: u64,
 }
 
 impl Seat {
+    /// A worker that has run nothing.
+    pub fn new(worker: Worker) -> Seat {
+        Seat { worker, history: vec![], remapped: 0 }
+    }
+
+    /// Whether a fresh worker should take its place before the next job.
+    pub fn is_worn(&self) -> bool {
+        self.remapped >= RECYCLE_AFTER
+    }
+
     pub fn remember(&mut self, line: Arc<LayoutLine>) {
         if self.history.len() == HISTORY_LINES {
             self.history.remove(0);
@@ -68,37 +90,40 @@ impl Seat {
 /// # Errors
 /// Where no verdict can be had any more.
 pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
-    let wire: Vec<WireCase> = job
-        .cases
-        .iter()
-        .map(|(id, case)| {
-            let mut w = WireCase::new(*id, job.seed, pool.problem(), case);
-            w.also_map.clone_from(&job.also_map);
-            w
-        })
-        .collect();
+    let wire = |(id, case): &(u64, Case)| WireCase {
+        also_map: job.also_map.clone(),
+        ..WireCase::new(*id, job.seed, pool.problem(), case)
+    };
     let mut left: Vec<u64> = job.cases.iter().map(|c| c.0).collect();
     let mut results = Vec::with_capacity(left.len());
-    let mut lost = 0;
+    let (mut lost, mut killed) = (0, 0);
     while !left.is_empty() {
         if seat.is_none() {
             *seat = Some(pool.take()?);
         }
         let Some(here) = seat.as_mut() else { continue };
         let (layout, caps) = (job.layout, pool.settings().caps);
-        let line = Arc::new(LayoutLine { layout, cases: wire.clone(), run: left.clone(), caps });
-        let ended = one_line(pool, here, job, &line, &mut left, &mut results)?;
+        let cases = job.cases.iter().map(wire).collect();
+        let line = Arc::new(LayoutLine { layout, cases, run: left.clone(), caps });
+        let first = left.first().copied();
+        let believed = first.filter(|_| killed + 1 >= KILLS);
+        let ended = one_line(pool, here, job, &line, believed, &mut left, &mut results)?;
+        if left.first().copied() != first {
+            (lost, killed) = (0, 0);
+        }
         match ended {
             None => here.remember(line),
-            Some(Ended::Culprit) => {
-                lost = 0;
+            Some(Ended::Culprit) => *seat = None,
+            Some(Ended::Outside) => {
                 *seat = None;
+                killed += 1;
             }
             Some(Ended::Unclaimed(why)) => {
                 // Died before it announced anything: not the case's fault, unless it keeps happening.
                 *seat = None;
                 lost += 1;
-                if lost == 3 {
+                // Spares may all have been stopped or killed at once.
+                if lost == LOST + pool.settings().jobs {
                     return Err(ProbeError::Setup(format!("workers end before they announce a case: {why}")));
                 }
             }
@@ -109,14 +134,19 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
 
 enum Ended {
     Culprit,
+    /// In a case, by a signal that another process may have sent: the case is run again.
+    Outside,
     Unclaimed(String),
 }
 
+/// Sends what is left of a job and hears its answers. A death that may come from outside is blamed on the case `believed`
+/// only.
 fn one_line(
     pool: &Pool,
     seat: &mut Seat,
     job: &Job,
     line: &LayoutLine,
+    believed: Option<u64>,
     left: &mut Vec<u64>,
     results: &mut Vec<CaseResult>,
 ) -> Result<Option<Ended>, ProbeError> {
@@ -128,10 +158,7 @@ fn one_line(
     let arena = seat.worker.hello.arena;
     let mut before = Instant::now();
     while let Some(&id) = left.first() {
-        let heard = seat.worker.hear(id, patience, pool.interrupt()).map_err(|e| match e {
-            WorkerError::Interrupted => ProbeError::Interrupted,
-            WorkerError::Setup(s) => ProbeError::Setup(s),
-        })?;
+        let heard = seat.worker.hear(id, patience, pool.interrupt())?;
         let took = before.elapsed();
         before = Instant::now();
         match heard {
@@ -139,6 +166,7 @@ fn one_line(
                 let verdict = answer.verdict().map_err(ProbeError::Setup)?;
                 let history = if verdict.is_bad() { seat.history.clone() } else { vec![] };
                 pool.count(&verdict, took, answer.remapped);
+                seat.remapped += u64::from(answer.remapped);
                 results.push(CaseResult {
                     id,
                     verdict,
@@ -150,6 +178,9 @@ fn one_line(
                     history,
                 });
                 left.remove(0);
+            }
+            Heard::Died { culprit: Some(_), death } if believed != Some(id) && death.may_be_from_outside() => {
+                return Ok(Some(Ended::Outside));
             }
             Heard::Died { culprit: Some(_), death } => {
                 let verdict = blame(pool, &seat.worker, job, id, &death);
@@ -182,7 +213,9 @@ fn blame(pool: &Pool, worker: &Worker, job: &Job, id: u64, death: &Death) -> Ver
 
 fn describe(death: &Death) -> String {
     match death {
-        Death::Deadline { after } => format!("silent for {} s before it announced a case", after.as_secs_f64()),
+        Death::Deadline { after } => {
+            format!("silent for {} s before it announced a case; raise --case-timeout", after.as_secs_f64())
+        }
         Death::Protocol(what) => what.clone(),
         Death::Ended { exit, stderr_tail, .. } => {
             format!("{}: {}", super::worker::describe_exit(*exit), super::worker::last_line(stderr_tail))

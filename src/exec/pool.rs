@@ -1,5 +1,6 @@
 //! Workers side by side, and spares kept started: a fault kills the worker in use, and starting one takes milliseconds.
 
+use super::health::{Health, Learned};
 use super::interrupt::Interrupt;
 use super::job::{self, CaseResult, Job, Seat};
 use super::probe::ProbeError;
@@ -14,6 +15,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Further workers that are started where one dies of a signal before it is ready.
+const STARTS: u32 = 3;
 
 /// How a pool runs.
 #[derive(Debug, Clone)]
@@ -49,6 +53,7 @@ pub struct Pool {
     hello: Hello,
     spares: Mutex<VecDeque<Starting>>,
     seats: Vec<Mutex<Option<Seat>>>,
+    health: Option<Health>,
     pub counters: Counters,
 }
 
@@ -67,7 +72,7 @@ impl Pool {
         let first = Starting::start(&spawner, &spec, true)?.ready(&spec, &interrupt)?;
         let mut seats: Vec<Mutex<Option<Seat>>> = (0..settings.jobs.max(1)).map(|_| Mutex::new(None)).collect();
         let hello = first.hello.clone();
-        seats[0] = Mutex::new(Some(Seat { worker: first, history: vec![] }));
+        seats[0] = Mutex::new(Some(Seat::new(first)));
         let counters = Counters::default();
         counters.processes.fetch_add(1, Ordering::Relaxed);
         Ok(Pool {
@@ -79,6 +84,7 @@ impl Pool {
             hello,
             spares: Mutex::new(VecDeque::new()),
             seats,
+            health: None,
             counters,
         })
     }
@@ -120,22 +126,34 @@ impl Pool {
     /// Where none can be started, or the run is over.
     pub fn take(&self) -> Result<Seat, ProbeError> {
         self.check()?;
-        let setup = |e: WorkerError| match e {
-            WorkerError::Interrupted => ProbeError::Interrupted,
-            WorkerError::Setup(s) => ProbeError::Setup(s),
-        };
-        let spare = lock(&self.spares).pop_front();
-        let starting = match spare {
-            Some(s) => s,
-            None => self.launch().map_err(setup)?,
-        };
-        let worker: Worker = starting.ready(&self.spec, &self.interrupt).map_err(setup)?;
+        let worker = self.ready_one()?;
         // Refill now: the next one starts while this one works.
         while lock(&self.spares).len() < self.settings.jobs {
-            let next = self.launch().map_err(setup)?;
+            let next = self.launch()?;
             lock(&self.spares).push_back(next);
         }
-        Ok(Seat { worker, history: vec![] })
+        Ok(Seat::new(worker))
+    }
+
+    /// A worker that is ready; one that another process killed while it started is replaced.
+    fn ready_one(&self) -> Result<Worker, ProbeError> {
+        let mut died = 0;
+        loop {
+            let starting = match self.living_spare() {
+                Some(spare) => spare,
+                None => self.launch()?,
+            };
+            match starting.ready(&self.spec, &self.interrupt) {
+                Err(WorkerError::Died(_)) if died < STARTS => died += 1,
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    /// A spare that still runs, if there is one.
+    fn living_spare(&self) -> Option<Starting> {
+        let mut spares = lock(&self.spares);
+        std::iter::from_fn(|| spares.pop_front()).find_map(|mut s| s.is_alive().then_some(s))
     }
 
     fn launch(&self) -> Result<Starting, WorkerError> {
@@ -177,6 +195,7 @@ impl Pool {
                     while !stop.load(Ordering::Relaxed) {
                         let i = next.fetch_add(1, Ordering::Relaxed);
                         let Some(job) = jobs.get(i) else { break };
+                        recycle(&mut seat);
                         match self.check().and_then(|()| job::run(self, &mut seat, job)) {
                             Ok(r) => {
                                 on(&r);
@@ -203,6 +222,7 @@ impl Pool {
     pub fn run_warm(&self, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
         self.check()?;
         let mut seat = lock(&self.seats[0]);
+        recycle(&mut seat);
         let outcome = job::run(self, &mut seat, job);
         if outcome.is_err() {
             *seat = None;
@@ -240,6 +260,31 @@ impl Pool {
         Ok(results.into_iter().next().map(|r| r.verdict))
     }
 
+    /// Learns which case shows that the device is healthy; a sentence where none can.
+    ///
+    /// # Errors
+    /// Where no verdict can be had.
+    pub fn learn_health(&mut self) -> Result<Option<String>, ProbeError> {
+        match Health::learn(&self.problem, &mut |case| Ok(self.probe(case, 0, true)?.verdict))? {
+            Learned::Passes(health) => {
+                self.health = Some(health);
+                Ok(None)
+            }
+            Learned::Nothing(why) => Ok(Some(why)),
+        }
+    }
+
+    /// Whether the device still passes what it passed at the start, in a fresh process.
+    ///
+    /// # Errors
+    /// [`ProbeError::Unhealthy`] where it does not, three times in a row; else where no verdict can be had any more.
+    pub fn check_health(&self) -> Result<(), ProbeError> {
+        match &self.health {
+            Some(health) => health.check(&mut |case| Ok(self.probe(case, 0, true)?.verdict)),
+            None => Ok(()),
+        }
+    }
+
     /// The knobs that a case has.
     ///
     /// # Errors
@@ -251,10 +296,7 @@ impl Pool {
         }
         let Some(here) = seat.as_mut() else { return Ok(BTreeMap::new()) };
         let shown = self.problem.show(params).into_iter().collect();
-        here.worker.knobs(shown, self.settings.case_timeout, &self.interrupt).map_err(|e| match e {
-            WorkerError::Interrupted => ProbeError::Interrupted,
-            WorkerError::Setup(s) => ProbeError::Setup(s),
-        })
+        Ok(here.worker.knobs(shown, self.settings.case_timeout, &self.interrupt)?)
     }
 
     pub(super) fn count(&self, verdict: &Verdict, took: Duration, remapped: u32) {
@@ -300,6 +342,13 @@ impl Pool {
         let job = Job::single(0, case, seed);
         let results = if fresh { self.run_fresh(&job)? } else { self.run_warm(&job)? };
         results.into_iter().next().ok_or_else(|| ProbeError::Setup("a worker gave no verdict".to_owned()))
+    }
+}
+
+/// Leaves the seat of a worn worker empty: the next job takes a spare.
+fn recycle(seat: &mut Option<Seat>) {
+    if seat.as_ref().is_some_and(Seat::is_worn) {
+        *seat = None;
     }
 }
 

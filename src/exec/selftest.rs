@@ -5,10 +5,10 @@
 use super::interrupt::Interrupt;
 use super::pool::{Pool, Settings};
 use super::probe::ProbeError;
-use super::worker::{WorkerError, WorkerSpec};
+use super::worker::WorkerSpec;
 use crate::problem::{Builtin, Case, Knobs, Placement, Problem, Value};
-use crate::target::TargetSpec;
 use crate::target::selftest::{KNOB, Plant, expected};
+use crate::target::{Caps, TargetSpec};
 use crate::worker::Layout;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Deadline under which the planted hang must end.
 const SHORT: Duration = Duration::from_millis(300);
+/// Least time that a case of the other checks may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// After so long without an end, the deadline does not work.
 const LIMIT: Duration = Duration::from_secs(8);
 
@@ -59,7 +61,9 @@ pub fn run(spec: &WorkerSpec, settings: &Settings, interrupt: &Interrupt) -> Res
     let problem = builtin.problem();
     let target: TargetSpec = "selftest".parse().map_err(ProbeError::Setup)?;
     let spec = WorkerSpec { problem: builtin.name.to_owned(), target, int_width: None, ..spec.clone() };
-    let settings = Settings { jobs: 1, until: None, ..settings.clone() };
+    // Its own caps and patience: what the user allows a case must not decide whether the oracles are trusted.
+    let case_timeout = settings.case_timeout.max(PATIENCE);
+    let settings = Settings { jobs: 1, until: None, caps: Caps::default(), case_timeout };
     let mut proven: Vec<String> = vec![];
     let pool = start(&spec, &problem, settings.clone(), interrupt.clone())?;
     for check in &CHECKS {
@@ -80,10 +84,7 @@ fn start(
     settings: Settings,
     interrupt: Interrupt,
 ) -> Result<Pool, ProbeError> {
-    Pool::start(spec.clone(), Arc::clone(problem), settings, interrupt).map_err(|e| match e {
-        WorkerError::Interrupted => ProbeError::Interrupted,
-        WorkerError::Setup(s) => ProbeError::Setup(s),
-    })
+    Ok(Pool::start(spec.clone(), Arc::clone(problem), settings, interrupt)?)
 }
 
 fn case(problem: &Problem, check: &Check) -> Result<Case, ProbeError> {
@@ -104,8 +105,8 @@ fn prove(pool: &Pool, check: &Check) -> Result<(), ProbeError> {
         return Ok(());
     }
     Err(ProbeError::Setup(format!(
-        "the self-test failed: the {} oracle answered '{}' to the planted failure '{}' ({wanted:?} was due, {verdict:?} came); \
-         results of this machine cannot be trusted",
+        "the self-test failed: the {} oracle answered '{}' to the planted failure '{}', where {wanted} was due; results of \
+         this machine cannot be trusted",
         check.oracle,
         verdict.word(),
         check.plant.word(),

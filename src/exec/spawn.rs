@@ -28,9 +28,7 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
-    #[error(
-        "failed to start `{program}` ({source}); check that it exists and may be executed, and the limits on processes and memory"
-    )]
+    #[error("failed to start `{program}` ({source}); {}", advice(source))]
     Start {
         program: PathBuf,
         #[source]
@@ -38,6 +36,16 @@ pub enum SpawnError {
     },
     #[error("the thread that starts children has ended; report this as a bug")]
     Gone,
+}
+
+/// What to change where a program could not be started.
+fn advice(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => "raise the limit on open files (ulimit -n)",
+        Some(libc::EAGAIN) => "raise the limit on processes (ulimit -u), or lower --jobs",
+        Some(libc::ENOMEM) => "free some memory, or raise the limits on it (ulimit -v, ulimit -d)",
+        _ => "check that it exists and may be executed",
+    }
 }
 
 /// Where a child's stdin comes from.

@@ -4,11 +4,13 @@ use super::channel::{ChannelError, LineChannel, ReadState};
 use super::child::{Child, Exit};
 use super::intent::IntentPage;
 use super::interrupt::Interrupt;
+use super::probe::ProbeError;
 use super::protocol::{Answer, AskKnobs, Hello, KnobsAnswer, LayoutLine, SetupFailed, VERSION};
 use super::spawn::{ChildSpec, Inherit, InheritFd, Spawner};
 use crate::device::cpu::{Fault as RawFault, FaultRecord};
 use crate::problem::Value;
 use crate::target::TargetSpec;
+use crate::worker::oracle::{BREAK_VARIABLE, DEADLINE};
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -50,8 +52,20 @@ pub struct WorkerSpec {
 pub enum WorkerError {
     #[error("{0}")]
     Setup(String),
+    /// A signal ended it before it was ready, or it stayed silent, which says nothing yet: another one may start.
+    #[error("{0}")]
+    Died(String),
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<WorkerError> for ProbeError {
+    fn from(e: WorkerError) -> ProbeError {
+        match e {
+            WorkerError::Interrupted => ProbeError::Interrupted,
+            WorkerError::Setup(s) | WorkerError::Died(s) => ProbeError::Setup(s),
+        }
+    }
 }
 
 /// A worker that was started and has not been heard of yet.
@@ -96,7 +110,29 @@ pub enum Heard {
     },
 }
 
+impl Death {
+    /// Whether another process may have ended the worker: by a signal that no instruction raises, or by a SIGSEGV or SIGBUS
+    /// that was sent. Such a death says something of the case only if it happens again.
+    pub fn may_be_from_outside(&self) -> bool {
+        match self {
+            Death::Deadline { .. } | Death::Protocol(_) => false,
+            Death::Ended { exit: Exit::Signal(libc::SIGSEGV | libc::SIGBUS), fault, .. } => {
+                fault.as_ref().is_some_and(|f| f.si_code <= 0)
+            }
+            Death::Ended { exit: Exit::Signal(signal), .. } => {
+                !matches!(*signal, libc::SIGABRT | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP | libc::SIGSYS)
+            }
+            Death::Ended { .. } => false,
+        }
+    }
+}
+
 impl Starting {
+    /// Whether its process still runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.is_alive()
+    }
+
     /// Starts a worker without waiting for it. `identify`: its hello says which files the target consists of.
     ///
     /// # Errors
@@ -136,7 +172,7 @@ impl Starting {
             Read::Line => {}
             Read::Deadline => {
                 let waited = spec.start_timeout.as_secs_f64();
-                return Err(WorkerError::Setup(format!(
+                return Err(WorkerError::Died(format!(
                     "a worker for {} was not ready within {waited} s; raise --start-timeout",
                     spec.target
                 )));
@@ -144,12 +180,16 @@ impl Starting {
             Read::Ended(why) => {
                 let exit = self.child.wait(Duration::from_secs(5));
                 let tail = text(self.child.stderr_tail());
-                return Err(WorkerError::Setup(format!(
+                let said = format!(
                     "a worker for {} ended before it was ready ({}{why}): {}",
                     spec.target,
                     exit.map_or_else(String::new, |e| format!("{}, ", describe_exit(e))),
                     last_line(&tail)
-                )));
+                );
+                return Err(match exit {
+                    Some(Exit::Signal(_)) => WorkerError::Died(said),
+                    _ => WorkerError::Setup(said),
+                });
             }
         }
         if let Ok(failed) = serde_json::from_str::<SetupFailed>(&line) {
@@ -290,7 +330,7 @@ fn read(
 /// Whether SHRINKFAULT_BREAK_ORACLE=deadline switches the deadline off, to test the self-test; workers read the other values.
 fn deadline_is_broken() -> bool {
     static BROKEN: OnceLock<bool> = OnceLock::new();
-    *BROKEN.get_or_init(|| std::env::var_os("SHRINKFAULT_BREAK_ORACLE").is_some_and(|v| v == "deadline"))
+    *BROKEN.get_or_init(|| std::env::var_os(BREAK_VARIABLE).is_some_and(|v| v == DEADLINE))
 }
 
 /// `exit status 3` or `signal 11 (SIGSEGV)`.

@@ -97,8 +97,8 @@ impl CaseInput {
             return CaseInput::from_file(&path);
         }
         if text.contains('/') || text.ends_with(".toml") {
-            let source = std::io::Error::from(std::io::ErrorKind::NotFound);
-            return Err(ReadError::Io { path: path.to_owned(), source }.into());
+            // Says why: absent, a loop of links, or no permission.
+            return CaseInput::from_file(path);
         }
         let places: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
         Err(InputError::Nothing { text: text.to_owned(), places: places.join(", ") })

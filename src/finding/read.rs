@@ -12,7 +12,7 @@ const LIMIT: u64 = 1 << 20;
 /// Why a file gives nothing. Each text is one sentence with the file name.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    #[error("failed to read {}: {source}", path.display())]
+    #[error("failed to read {}: {source}; check the path and its permissions", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{} is not a file: name a finding or a case file", path.display())]
     NotAFile { path: PathBuf },

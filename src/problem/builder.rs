@@ -26,17 +26,17 @@ impl Builder {
 
     pub fn integer(&mut self, name: &str, role: Role, min: i64, max: i64, doc: &'static str) -> &mut Self {
         let domain = Domain::Integer { min, max, step: 1 };
-        self.push(Param { name: name.to_owned(), doc, domain, role, default: None, active: None })
+        self.push(Param { name: name.to_owned(), doc, domain, plain: min, role, default: None, active: None })
     }
 
     pub fn choice(&mut self, name: &str, values: &[&str], doc: &'static str) -> &mut Self {
         let domain = Domain::choice(values.iter().map(|v| Value::from(*v)).collect());
-        self.push(Param { name: name.to_owned(), doc, domain, role: Role::Size, default: None, active: None })
+        self.push(Param { name: name.to_owned(), doc, domain, plain: 0, role: Role::Size, default: None, active: None })
     }
 
     pub fn flag(&mut self, name: &str, doc: &'static str) -> &mut Self {
         let domain = Domain::choice(vec![Value::Bool(false), Value::Bool(true)]);
-        self.push(Param { name: name.to_owned(), doc, domain, role: Role::Size, default: None, active: None })
+        self.push(Param { name: name.to_owned(), doc, domain, plain: 0, role: Role::Size, default: None, active: None })
     }
 
     /// The last parameter has a meaning only where the condition holds.

@@ -10,12 +10,21 @@ pub struct Builtin {
     pub name: &'static str,
     build: fn() -> Result<Problem, super::expr::ParseError>,
     pub contents: fn(&Instance, u64) -> Box<dyn Contents>,
+    /// Largest work of a case in a hunt, on a library and on a model: such a case takes a few milliseconds. Above it a
+    /// library skips, and of a model some work-groups run, which is all that offsets need.
+    pub hunt_work: (u64, u64),
 }
 
 /// All built-in problems.
 pub const BUILTINS: [Builtin; 2] = [
-    Builtin { name: "gemm", build: gemm::problem, contents: gemm::contents },
-    Builtin { name: "allgather", build: allgather::problem, contents: allgather::contents },
+    Builtin { name: "gemm", build: gemm::problem, contents: gemm::contents, hunt_work: (1 << 21, 1 << 20) },
+    // Without the first and the last tile a case tells nothing: 64 x 128 elements pushed to 64 ranks, twice, are 2^20.
+    Builtin {
+        name: "allgather",
+        build: allgather::problem,
+        contents: allgather::contents,
+        hunt_work: (1 << 22, 1 << 22),
+    },
 ];
 
 impl Builtin {

@@ -184,7 +184,8 @@ impl Problem {
         changed
     }
 
-    /// Makes one broken constraint hold: through a parameter that it bounds directly, else by halving free integers.
+    /// Makes one broken constraint hold: through a parameter that it bounds directly, else by halving free integers; a
+    /// condition on choices alone through one of them.
     fn restore(&self, constraint: &Constraint, values: &mut Assignment, free: &impl Fn(usize) -> bool) -> bool {
         for &i in constraint.yields.iter().filter(|i| free(**i)) {
             let p = &self.params[i];
@@ -204,6 +205,18 @@ impl Problem {
                 }
                 values[i] = old;
             }
+        }
+        // A condition on sizes must not change a choice: it would be another operation.
+        let choices = constraint.condition.params().all(|i| self.params[i].is_choice());
+        for i in constraint.condition.params().filter(|i| choices && free(*i)) {
+            let old = values[i];
+            for choice in self.params[i].choices() {
+                values[i] = choice;
+                if self.holds(&constraint.condition, &values.0) == Ok(true) {
+                    return true;
+                }
+            }
+            values[i] = old;
         }
         for _ in 0..64 {
             let mut moved = false;
@@ -265,8 +278,7 @@ impl Problem {
 
     /// A case of the problem with everything that follows from it.
     pub fn instance(self: &Arc<Self>, case: super::Case) -> Result<Instance, Invalid> {
-        self.check(&case.params)?;
-        let views = self.views(&case.params)?;
+        let views = self.checked(&case.params)?;
         Ok(Instance { problem: Arc::clone(self), case, views })
     }
 
@@ -301,7 +313,8 @@ impl Problem {
             values[i] = self.params[i].store(value).map_err(Invalid::Domain)?;
             pinned[i] = true;
         }
-        if !self.repair(&mut values, |i| !pinned[i]) {
+        // A choice that nobody names stays the default: another one would be another case than the one asked for.
+        if !self.repair(&mut values, |i| !pinned[i] && !self.params[i].is_choice()) {
             // Say which constraint: repair leaves the values where it gave up.
             self.check(&values)?;
         }
@@ -331,7 +344,7 @@ impl Problem {
         let mut out = String::new();
         for (i, p) in self.params.iter().enumerate() {
             let always = matches!(p.role, Role::Size | Role::Ranks) && !p.is_choice();
-            if self.is_active(i, &values.0) && (always || values[i] != p.least()) {
+            if self.is_active(i, &values.0) && (always || values[i] != p.plain) {
                 if !out.is_empty() {
                     out.push(' ');
                 }

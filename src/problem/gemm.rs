@@ -8,6 +8,7 @@ use super::expr::ParseError;
 use super::instance::Instance;
 use super::operand::{Gaps, Use};
 use super::param::Role;
+use std::cell::RefCell;
 
 /// Largest extent; libraries with 32-bit integers narrow it.
 const EXTENT: i64 = 1 << 34;
@@ -99,8 +100,11 @@ pub fn problem() -> Result<Problem, ParseError> {
 
 /// Largest factor of A, B and C, and of alpha.
 const LARGEST: i64 = 2;
-/// Dense copies of op(A) and op(B) are kept up to this many elements together.
-const DENSE: i64 = 1 << 24;
+/// Dense copies of op(A) and op(B) are kept up to this many elements together: some 3 ms to make. Of larger factors, whose
+/// cases may run in part only, the rows in use are kept.
+const DENSE: i64 = 1 << 20;
+/// Rows of op(A) are kept up to this many elements.
+const PANEL: i64 = 1 << 24;
 
 /// Elements of A and B are a function of their offset from the first one, not of their index: with a small batch stride
 /// one element belongs to several products.
@@ -118,6 +122,15 @@ struct Gemm {
     phase: i64,
     /// op(A) and op(B), where they are small.
     dense: Option<Dense>,
+    /// Where they are not: the rows of op(A) and the column of op(B) used last.
+    panel: RefCell<Panel>,
+}
+
+/// A block of rows of one op(A), and one column of op(B): what the elements of a run of the result need.
+struct Panel {
+    /// First row and product of the rows that `dense` holds.
+    at: Option<(i64, i64)>,
+    dense: Dense,
 }
 
 /// Columns of op(A) and of op(B), one product after the other.
@@ -190,6 +203,28 @@ impl Gemm {
         (first..self.k).step_by(self.step as usize)
     }
 
+    /// The dots of the rows from `i` on with column `j`, from values that are made for them; false where that takes too
+    /// much memory.
+    fn panel_dots(&self, i: i64, j: i64, z: i64, out: &mut [f64]) -> bool {
+        let rows = out.len() as i64;
+        if rows.checked_mul(self.k).is_none_or(|elements| elements > PANEL) {
+            return false;
+        }
+        let mut panel = self.panel.borrow_mut();
+        let Panel { at, dense } = &mut *panel;
+        if *at != Some((i, z)) || dense.m != rows {
+            (*at, dense.m) = (Some((i, z)), rows);
+            dense.a.clear();
+            for l in 0..self.k {
+                dense.a.extend((i..i + rows).map(|i| self.a(i, l, z) as i16));
+            }
+        }
+        dense.b.clear();
+        dense.b.extend((0..self.k).map(|l| self.b(l, j, z) as i16));
+        dense.dots(0, 0, 0, out);
+        true
+    }
+
     fn b(&self, l: i64, j: i64, batch: i64) -> i64 {
         let [row, column, stride] = self.strides[B];
         small_nonzero(mix(self.keys[B], (l * row + j * column + batch * stride) as u64))
@@ -240,7 +275,8 @@ fn sparse(instance: &Instance, seed: u64) -> Gemm {
         strides
     });
     let keys = [A, B, C].map(|o| hash(seed, o, 0, &[]));
-    Gemm { keys, k, alpha: number("alpha"), beta: number("beta"), out, strides, step, phase, dense: None }
+    let panel = RefCell::new(Panel { at: None, dense: Dense { m: 0, n: 1, k, a: vec![], b: vec![] } });
+    Gemm { keys, k, alpha: number("alpha"), beta: number("beta"), out, strides, step, phase, dense: None, panel }
 }
 
 impl Contents for Gemm {
@@ -292,16 +328,25 @@ impl Contents for Gemm {
     }
 
     fn expected_run(&self, operand: usize, _copy: u32, index: &mut [i64], dim: usize, out: &mut [f64]) {
-        match &self.dense {
-            Some(d) if dim == 0 && out.len() >= 8 => {
-                let (i, j, z) = (index[0], index[1], index[2]);
+        let (i, j, z) = (index[0], index[1], index[2]);
+        let made = match (&self.dense, dim) {
+            (Some(d), 0) if out.len() >= 8 => {
                 d.dots(i, j, z, out);
-                for (row, out) in out.iter_mut().enumerate() {
-                    let old = if self.beta == 0 { 0 } else { self.beta * self.c(i + row as i64, j, z) };
-                    *out = self.alpha as f64 * *out + old as f64;
-                }
+                true
             }
-            _ => run(index, dim, out, |index| self.expected(operand, 0, index)),
+            (Some(_), _) => false,
+            (None, 0) => self.panel_dots(i, j, z, out),
+            (None, 1) => (j..).zip(out.chunks_mut(1)).all(|(j, out)| self.panel_dots(i, j, z, out)),
+            _ => false,
+        };
+        if !made {
+            return run(index, dim, out, |index| self.expected(operand, 0, index));
+        }
+        for (at, out) in out.iter_mut().enumerate() {
+            let step = at as i64;
+            let (i, j) = if dim == 0 { (i + step, j) } else { (i, j + step) };
+            let old = if self.beta == 0 { 0 } else { self.beta * self.c(i, j, z) };
+            *out = self.alpha as f64 * *out + old as f64;
         }
     }
 }
@@ -375,8 +420,9 @@ mod tests {
                 ("beta", "1".into()),
                 ("transA", trans.into()),
             ]);
-            let c = contents(&i, 11);
-            for (operand, dim) in [(A, 0), (A, 1), (A, 2), (B, 0), (B, 1), (B, 2), (C, 0), (C, 1), (C, 2)] {
+            let both = [contents(&i, 11), Box::new(sparse(&i, 11)) as Box<dyn Contents>];
+            let dims = [(A, 0), (A, 1), (A, 2), (B, 0), (B, 1), (B, 2), (C, 0), (C, 1), (C, 2)];
+            for ((operand, dim), c) in dims.into_iter().flat_map(|d| both.iter().map(move |c| (d, c))) {
                 let first = [0, 1, 0].map(|at| if i.view(operand).unwrap().dims[1].extent > 1 { at } else { 0 });
                 let rest = i.view(operand).unwrap().dims[dim].extent - first[dim];
                 let (mut index, mut row) = (first, vec![0.0; rest.min(200) as usize]);

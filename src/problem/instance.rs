@@ -43,6 +43,11 @@ impl Instance {
         }
     }
 
+    /// All elements of all copies of all operands.
+    pub fn elements(&self) -> i128 {
+        self.views.iter().flatten().map(|v| v.elements() * i128::from(v.copies())).sum()
+    }
+
     /// Bytes of all elements of all operands that have memory of their own.
     pub fn element_bytes(&self) -> i128 {
         self.views

@@ -37,6 +37,21 @@ impl Problem {
     }
 
     fn narrow(&mut self, restriction: &Narrow) -> Result<(), String> {
+        if let Narrow::Set { param, .. } | Narrow::Range { param, .. } | Narrow::OneOf { param, .. } = restriction {
+            let index = self.index_of(param)?;
+            let plain = self.params[index].least();
+            self.narrow_domain(restriction)?;
+            // Whoever rules out its plain value wants it to mean something.
+            let p = &self.params[index];
+            if let Some(condition) = p.active.clone().filter(|_| !p.allows(plain)) {
+                self.constraints.push(Constraint::new(condition, &self.params));
+            }
+            return Ok(());
+        }
+        self.narrow_domain(restriction)
+    }
+
+    fn narrow_domain(&mut self, restriction: &Narrow) -> Result<(), String> {
         match restriction {
             Narrow::Require { condition } => {
                 let condition = Condition::parse(condition, self).map_err(|e| format!("'{condition}': {e}"))?;

@@ -132,6 +132,8 @@ pub struct Param {
     pub name: String,
     pub doc: &'static str,
     pub domain: Domain,
+    /// The least stored value of the domain as described, before limits and pins narrowed it.
+    pub plain: i64,
     pub role: Role,
     /// The value when nobody names one; the minimum (or the first choice) where absent.
     pub default: Option<i64>,

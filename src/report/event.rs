@@ -89,6 +89,13 @@ pub struct Summary {
     pub ended: String,
 }
 
+impl Summary {
+    /// Cases failed, and the run ended before one of them was looked into: neither clean nor a finding.
+    pub fn is_undecided(&self) -> bool {
+        self.not_shrunk > 0 && self.findings.is_empty() && self.known.is_empty()
+    }
+}
+
 /// Something that happened.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -110,6 +117,8 @@ pub enum Event {
     },
     /// Oracles that the self-test proved, and what it cannot prove here.
     SelfTest { proven: Vec<String>, not_detectable: Vec<String>, seconds: f64 },
+    /// Something that limits what the run can see.
+    Warning { text: String },
     /// One case and its verdict, in case order.
     Case { id: u64, origin: String, case: ShownCase, verdict: Verdict, kernel: Option<String> },
     /// Progress, a few times a second; not in the JSON stream.
@@ -168,4 +177,9 @@ pub struct WitnessLine {
 /// Hears of events in order.
 pub trait Reporter {
     fn event(&mut self, event: &Event);
+
+    /// Whether it takes [`Event::Case`], of which there are thousands a second.
+    fn hears_cases(&self) -> bool {
+        false
+    }
 }

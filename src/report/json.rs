@@ -1,6 +1,7 @@
 //! JSON Lines: one event a line on stdout. The schema is docs/events.md.
 
 use super::event::{Event, Reporter};
+use super::stdout;
 use crate::exec::interrupt::Interrupt;
 use std::io::Write;
 
@@ -19,6 +20,10 @@ impl<W: Write> JsonLines<W> {
 }
 
 impl<W: Write> Reporter for JsonLines<W> {
+    fn hears_cases(&self) -> bool {
+        true
+    }
+
     fn event(&mut self, event: &Event) {
         if matches!(event, Event::Progress { .. }) {
             return;
@@ -27,7 +32,8 @@ impl<W: Write> Reporter for JsonLines<W> {
             .map_err(std::io::Error::from)
             .and_then(|()| self.out.write_all(b"\n"))
             .and_then(|()| self.out.flush());
-        if written.is_err() {
+        if let Err(e) = written {
+            stdout::failed(e);
             self.interrupt.set();
         }
     }

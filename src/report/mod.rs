@@ -3,4 +3,5 @@
 pub mod event;
 pub mod json;
 pub mod progress;
+pub mod stdout;
 pub mod terminal;

@@ -1,8 +1,8 @@
 //! Plain lines for people: what happened, and at the end what to do next.
 
 use super::event::{Event, FindingSummary, Phase, Reporter, Summary, Tally};
+use super::stdout::say;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -31,8 +31,8 @@ impl Plain {
     }
 
     fn say(&self, text: &str) {
-        // A reader that went away is noticed where it matters: at the JSON stream. Nothing found depends on stdout.
-        let _ = writeln!(std::io::stdout(), "{text}");
+        // A reader that went away ends nothing: what is found is in files.
+        say!("{text}");
     }
 }
 
@@ -57,6 +57,7 @@ impl Reporter for Plain {
                 }
                 self.say(&line);
             }
+            Event::Warning { text } => self.say(&format!("warning: {text}")),
             Event::Confirmed { id, verdict, signature, bad, runs } if !self.quiet => {
                 let what = signature.as_ref().map_or_else(String::new, |s| format!(" ({s})"));
                 let word = verdict.word();
@@ -138,7 +139,7 @@ pub fn finding(f: &FindingSummary, path: &Path) -> String {
     }
     row("confirmed", &f.confirmed);
     if !f.irrelevant.is_empty() {
-        row("does not matter", &f.irrelevant.join(", "));
+        row("no effect seen", &f.irrelevant.join(", "));
     }
     for n in &f.notes {
         row("note", n);
@@ -179,6 +180,10 @@ fn end(s: &Summary, quiet: bool) -> String {
         let _ = write!(out, "\n{} cases read between rows without harm", s.gap_notes);
     }
     match s.findings.len() {
+        0 if s.is_undecided() => out.push_str(
+            "\nnot a clean run: cases failed and none was looked into before it ended; one of every kind is in the folder raw \
+             of --out, for `shrinkfault shrink FILE`; or raise --time",
+        ),
         0 => out.push_str("\nno new findings"),
         1 => out.push_str("\n1 new finding"),
         n => {

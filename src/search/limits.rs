@@ -1,9 +1,7 @@
 //! What a case may cost: spans, mappings, memory and work.
 
 use crate::problem::{Assignment, Problem, View};
-
-/// Unmapped bytes kept on either side of an operand; neighbours share them.
-pub const MOAT_BYTES: i128 = 128 << 30;
+use crate::worker::layout::MIN_MOAT;
 
 /// Caps on what a generated case asks of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,15 +10,19 @@ pub struct SpanLimits {
     pub span_bytes: i128,
     /// Bytes of address space of all copies of all operands, each with a moat.
     pub arena_bytes: i128,
+    /// Unmapped bytes kept on either side of an operand; neighbours share them.
+    pub moat_bytes: i128,
     /// Work of one case, in the problem's own unit.
     pub work: i128,
+    /// Elements of all copies of all operands.
+    pub elements: i128,
     /// Bytes of the pages that hold elements.
     pub memory: i128,
     /// Separate ranges of pages.
     pub fragments: i128,
     /// Bytes of one page of the device.
     pub page_bytes: i64,
-    /// The target runs a sample of what is too large: work, memory and fragments do not count.
+    /// The target runs a sample of what is too large: work, elements, memory and fragments do not count.
     pub sampled: bool,
 }
 
@@ -31,7 +33,9 @@ impl Default for SpanLimits {
         SpanLimits {
             span_bytes: 8 << 40,
             arena_bytes: 48 << 40,
+            moat_bytes: i128::from(MIN_MOAT),
             work: i128::from(caps.work),
+            elements: caps.elements(),
             memory: i128::from(caps.memory),
             fragments: 256,
             page_bytes: 4096,
@@ -52,15 +56,16 @@ pub enum Excess {
 impl SpanLimits {
     /// The worst excess of a case; `None` for one within all caps.
     pub fn excess(&self, problem: &Problem, values: &Assignment, views: &[Option<View>]) -> Option<Excess> {
-        let (mut arena, mut memory, mut fragments, mut widest) = (0i128, 0i128, 0i128, 0i128);
+        let (mut arena, mut memory, mut fragments, mut widest, mut elements) = (0i128, 0i128, 0i128, 0i128, 0i128);
         for view in views.iter().flatten().filter(|v| v.alias.is_none() && !v.is_empty()) {
             let span = i128::from(view.span()) * i128::from(view.element_bytes);
             let copies = i128::from(view.copies());
             let (pieces, bytes) = touched(view, self.page_bytes);
             widest = widest.max(span);
-            arena += (span + MOAT_BYTES) * copies;
+            arena += (span + self.moat_bytes) * copies;
             fragments = fragments.saturating_add(pieces.saturating_mul(copies));
             memory = memory.saturating_add(bytes.saturating_mul(copies));
+            elements = elements.saturating_add(view.elements().saturating_mul(copies));
         }
         let over = |have: i128, cap: i128| if have > cap { ((have - 1) / cap.max(1) + 1).max(2) } else { 0 };
         let span = over(widest, self.span_bytes).max(over(arena, self.arena_bytes));
@@ -70,8 +75,10 @@ impl SpanLimits {
         if self.sampled {
             return None;
         }
-        let size =
-            over(problem.work(values), self.work).max(over(memory, self.memory)).max(over(fragments, self.fragments));
+        let size = over(problem.work(values), self.work)
+            .max(over(elements, self.elements))
+            .max(over(memory, self.memory))
+            .max(over(fragments, self.fragments));
         (size > 0).then_some(Excess::Size(size))
     }
 

@@ -45,6 +45,17 @@ impl Anchor {
         mine.place = mine.place.or(signature.place);
     }
 
+    /// `params` with the one parameter in which the current case differs from the one that said where, as it is there.
+    pub fn beside(&self, current: &Assignment, params: &Assignment) -> Option<Assignment> {
+        let mut differ = (0..current.0.len()).filter(|i| current[*i] != self.home[*i]);
+        let (Some(moved), None) = (differ.next().filter(|_| self.signature.is_located()), differ.next()) else {
+            return None;
+        };
+        let mut sibling = params.clone();
+        sibling[moved] = self.home[moved];
+        Some(sibling)
+    }
+
     /// The search returns to an accepted case; its line is the one that failures without a place have to lie on.
     pub fn return_to(&mut self, case: &Assignment) {
         self.home = case.clone();
@@ -100,6 +111,15 @@ mod tests {
         anchor.follow(&case(&[4, 2]), &fault("A"));
         assert!(!anchor.holds(&case(&[4, 1]), &fault("B")));
         assert!(anchor.holds(&case(&[1, 1]), &fault("A")));
+    }
+
+    #[test]
+    fn a_sibling_has_the_parameter_that_shows_the_place() {
+        let mut anchor = Anchor::new(fault("B"), case(&[4, 4, 9]));
+        anchor.follow(&case(&[4, 4, 8]), &wrong());
+        assert_eq!(anchor.beside(&case(&[4, 4, 8]), &case(&[2, 4, 8])), Some(case(&[2, 4, 9])));
+        assert_eq!(anchor.beside(&case(&[4, 4, 9]), &case(&[2, 4, 9])), None, "the current case shows it itself");
+        assert_eq!(Anchor::new(wrong(), case(&[4, 9])).beside(&case(&[4, 8]), &case(&[2, 8])), None);
     }
 
     #[test]

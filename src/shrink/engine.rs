@@ -200,11 +200,34 @@ impl<'a> Engine<'a> {
 
     /// Probes a case and makes it the current one if it is smaller and fails in the same way.
     pub fn step(&mut self, params: &Assignment, by: &'static str) -> Result<Seen, ProbeError> {
-        let seen = self.classify(params)?;
+        let mut seen = self.classify(params)?;
+        if seen == Seen::Other && self.is_smaller(params) && self.lies_beside_a_place(params)? {
+            seen = Seen::Bad;
+        }
         if seen == Seen::Bad && self.is_smaller(params) {
             self.accept(params, by);
         }
         Ok(seen)
+    }
+
+    /// Whether a failure without a place has one on its line: the current case fails without a place too, and the case
+    /// that shows its place differs in one parameter; with that parameter, `params` shows the same place. Otherwise no
+    /// other parameter of such a case could be lowered.
+    fn lies_beside_a_place(&mut self, params: &Assignment) -> Result<bool, ProbeError> {
+        let tally = self.tally(params);
+        let silent = |b: &Bad| !b.signature.is_located() && b.signature.matches(&self.anchor.signature);
+        let Some(sibling) = self.anchor.beside(&self.current, params).filter(|_| tally.bad.iter().any(silent)) else {
+            return Ok(false);
+        };
+        if self.classify(&sibling)? != Seen::Bad {
+            return Ok(false);
+        }
+        let tally = self.tally(&sibling);
+        let located = self.same(&sibling, &tally).is_some_and(|b| b.signature.is_located());
+        if located {
+            self.anchor.return_to(&sibling);
+        }
+        Ok(located)
     }
 
     /// As [`step`](Self::step), for candidates that are worth a probe only if they are smaller; whether it was accepted.

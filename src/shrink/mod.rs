@@ -2,8 +2,8 @@
 //!
 //! The moves know problems, hypotheses and probes, never an operation. A candidate is valid by construction, smaller in
 //! one total order ([`order`]), and a smaller version of the finding only if it fails with the same signature
-//! ([`anchor`]). A result is 1-minimal under the moves, and every parameter of it that matters has a pair of cases around
-//! its line, both re-run in fresh processes ([`witness`]).
+//! (`anchor.rs`). A result is 1-minimal under the moves, and every parameter of it that matters has a pair of cases around
+//! its line, both re-run in fresh processes (`witness.rs`).
 //!
 //! A [`Prober`] runs a case under one seed of the operands' values; who wants passing witnesses repeated under other
 //! seeds does that inside [`Prober::probe`] for [`Freshness::Fresh`].

@@ -78,7 +78,10 @@ pub fn certify(e: &mut Engine, found: &mut Found) -> Result<Confirmed, ProbeErro
     let idle = raised_together(e)?;
     for param in e.integers(&e.current) {
         if idle.contains(&param) {
-            found.irrelevant.push((param, TOGETHER));
+            match whole_tiles(e, param)? {
+                true => found.irrelevant.push((param, TOGETHER + 1)),
+                false => drop(integer(e, found, param)?),
+            }
         } else if integer(e, found, param)? == Confirmed::Again {
             return Ok(Confirmed::Again);
         }
@@ -151,6 +154,20 @@ fn raised_together(e: &mut Engine) -> Result<Vec<usize>, ProbeError> {
     Ok(params)
 }
 
+/// A multiple of every tile and unroll in use: where only remainders fail, this passes.
+const WHOLE: i64 = 256;
+
+/// Whether the failure stays with the parameter at a multiple of [`WHOLE`], everything else held; also where that is no case.
+fn whole_tiles(e: &mut Engine, param: usize) -> Result<bool, ProbeError> {
+    let line = Line::new(e.problem, &e.current.clone(), &[param], Follow::Held);
+    let Some(case) = line.round_up(whole(line.value())).and_then(|v| line.at(v)) else { return Ok(true) };
+    Ok(!matches!(e.classify(&case)?, Seen::Pass | Seen::Other))
+}
+
+fn whole(value: i64) -> i64 {
+    (value / WHOLE + 1).saturating_mul(WHOLE)
+}
+
 enum Outcome {
     /// A neighbour fails and is smaller: it is the current case now.
     Smaller,
@@ -179,7 +196,8 @@ fn down(e: &mut Engine, line: &Line) -> Result<Outcome, ProbeError> {
             Seen::Bad if e.current == good => return Ok(Outcome::Smaller),
             Seen::Bad => return Ok(Outcome::Unknown(format!("{v} fails too, but moves another parameter up"))),
             Seen::Pass => return Ok(Outcome::Pair { bad, good, direction: Direction::Down, steps }),
-            Seen::Other => why = nearest.get_or_insert(otherwise(e, v, &good)).clone(),
+            // What lies between the pair must have said nothing: a neighbour that fails otherwise ends the line.
+            Seen::Other => return Ok(Outcome::Unknown(otherwise(e, v, &good))),
             Seen::Nothing => why = nearest.get_or_insert(not_run(e, v, &good)).clone(),
             Seen::Invalid => {}
         }
@@ -208,7 +226,7 @@ fn up(e: &mut Engine, line: &Line) -> Result<Outcome, ProbeError> {
     let low = line.value();
     let random = mix(e.options.seed, line.params()[0] as u64);
     let far = low.saturating_add(17 + (random % 64) as i64);
-    let mut values: Vec<i64> = [low.saturating_add(1), low.saturating_mul(2).saturating_add(2), far]
+    let mut values: Vec<i64> = [low.saturating_add(1), low.saturating_mul(2).saturating_add(2), far, whole(low)]
         .into_iter()
         .filter_map(|v| line.round_up(v).filter(|v| *v > low))
         .collect();

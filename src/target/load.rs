@@ -25,6 +25,17 @@ pub fn load(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Res
     }
 }
 
+/// Whether a spec names a target of the problem; opens no library.
+///
+/// # Errors
+/// One sentence, as [`load`].
+pub fn check(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Result<(), String> {
+    match spec.family.as_str() {
+        "cblas" => cblas::Adapter::check(spec, problem),
+        _ => load(spec, problem, int_width).map(drop),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

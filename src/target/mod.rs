@@ -47,13 +47,24 @@ pub enum Footprint {
     Skipped(String),
 }
 
+/// Elements that a case may have under any cap.
+const FREE_ELEMENTS: i128 = 1 << 16;
+
 /// Caps of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caps {
-    /// Largest work of one case, in the problem's own unit (multiply-adds, moved elements).
+    /// Largest work of one case, in the problem's own unit (multiply-adds, moved elements); see also [`Caps::elements`].
     pub work: u64,
     /// Largest number of bytes mapped for one case.
     pub memory: u64,
+}
+
+impl Caps {
+    /// Most elements of all operands of one case. Filling and comparing one takes as long as two to ten multiply-adds,
+    /// whatever the work on it is; a few are free.
+    pub fn elements(&self) -> i128 {
+        (i128::from(self.work) / 2).max(FREE_ELEMENTS)
+    }
 }
 
 impl Default for Caps {
@@ -108,8 +119,12 @@ pub trait Target {
 pub fn whole_or_skipped(instance: &Instance, caps: &Caps) -> Footprint {
     let work = instance.problem.work(&instance.case.params);
     if work > i128::from(caps.work) {
-        Footprint::Skipped(format!("{work} units of work are above --max-work {}", caps.work))
-    } else {
-        Footprint::Whole
+        return Footprint::Skipped(format!("{work} units of work are above --max-work {}", caps.work));
     }
+    let elements = instance.elements();
+    if elements > caps.elements() {
+        let most = caps.elements();
+        return Footprint::Skipped(format!("{elements} elements are above the {most} under --max-work {}", caps.work));
+    }
+    Footprint::Whole
 }

@@ -74,6 +74,27 @@ pub enum Expected {
     Hang,
 }
 
+impl std::fmt::Display for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Expected::Pass => f.write_str("a pass"),
+            Expected::Fault { address, access, operand, place } => {
+                let access = match access {
+                    Access::Read => "read",
+                    Access::Write => "write",
+                };
+                write!(f, "a fault on the {access} at {address:#x}, {place} of {operand}")
+            }
+            Expected::Stray { operand, from_base, .. } => write!(f, "a changed byte {from_base} bytes from {operand}"),
+            Expected::Element { kind: WrongKind::Unwritten, first } => {
+                write!(f, "an unwritten element of C at {first:?}")
+            }
+            Expected::Element { first, .. } => write!(f, "a wrong element of C at {first:?}"),
+            Expected::Hang => f.write_str("a hang"),
+        }
+    }
+}
+
 impl Plant {
     pub fn word(self) -> &'static str {
         PLANTS[self as usize].1

@@ -203,10 +203,15 @@ fn is_element(instance: &Instance, operand: usize, copy: u32, from_base: i64) ->
     })
 }
 
+/// Least moat that cases are placed with in an arena of this size, bytes.
+pub fn least_moat(arena_bytes: u64) -> u64 {
+    if arena_bytes >= LARGE_ARENA { MIN_MOAT } else { TINY_MOAT }
+}
+
 /// Rounds the slots up and gives the moat that fits.
 fn size(arena: &ArenaSpan, needs: &mut [Need]) -> Result<u64, PlanError> {
     let large = arena.len >= LARGE_ARENA;
-    let least = if large { MIN_MOAT } else { TINY_MOAT };
+    let least = least_moat(arena.len);
     let page = arena.page_bytes;
     let count: u128 = needs.iter().map(|n| u128::from(n.copies)).sum::<u128>() + 1;
     let total = |needs: &[Need]| needs.iter().map(|n| u128::from(n.bytes) * u128::from(n.copies)).sum::<u128>();

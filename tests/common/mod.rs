@@ -63,8 +63,8 @@ impl Run {
 }
 
 fn tail(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(60)..].join("\n")
+    let lines: Vec<String> = text.lines().map(|l| l.chars().take(300).collect()).collect();
+    lines[lines.len().saturating_sub(30)..].join("\n")
 }
 
 /// Runs the program with words split at spaces; `{out}` is replaced by the folder.

@@ -130,6 +130,19 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Removes a raw case that became a finding, or turned out to be one that is known.
+    ///
+    /// # Errors
+    /// Where it cannot be removed.
+    pub fn remove_raw(&self, path: &Path) -> Result<(), StoreError> {
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(StoreError::writing(path, e)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The folder of the findings of an output folder.
 pub fn findings(out: &Path) -> PathBuf {
     out.join("findings")

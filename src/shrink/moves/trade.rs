@@ -37,19 +37,23 @@ impl Move for Trade {
 /// Periods of unrolled loops: often only one remainder fails.
 const PERIODS: [i64; 4] = [2, 3, 4, 8];
 
-/// Lowers `from` to its least, the next, the least values that keep its remainder by usual periods, and half; at each,
-/// raises `to` to what makes up for it, smallest first.
+/// Lowers `from` to its least, the next, the least values that keep its remainder by usual periods, half, and the value
+/// below; at each, raises `to` to what makes up for it, smallest first.
 fn pair(e: &mut Engine, from: usize, to: usize, by: &'static str) -> Result<(), ProbeError> {
     let old = e.current[from];
     let least = e.problem.params[from].least();
     let p = &e.problem.params[from];
     let alike = PERIODS.iter().flat_map(|t| [0, *t].map(|more| least + more + (old - least).rem_euclid(*t)));
-    let mut lower: Vec<i64> =
-        [Some(least), p.round_up(least.saturating_add(1)), p.round_down(least + (old - least) / 2)]
-            .into_iter()
-            .flatten()
-            .chain(alike.filter(|v| p.round_down(*v) == Some(*v)))
-            .collect();
+    let mut lower: Vec<i64> = [
+        Some(least),
+        p.round_up(least.saturating_add(1)),
+        p.round_down(least + (old - least) / 2),
+        p.round_down(old - 1),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(alike.filter(|v| p.round_down(*v) == Some(*v)))
+    .collect();
     lower.sort_unstable();
     lower.dedup();
     for new in lower {

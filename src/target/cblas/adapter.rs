@@ -16,12 +16,7 @@ impl Adapter {
     /// # Errors
     /// One sentence, where there is none or it has no GEMM that can be called.
     pub fn load(spec: &TargetSpec, problem: &Problem, int_width: Option<IntWidth>) -> Result<Adapter, String> {
-        if problem.name != "gemm" {
-            return Err(format!("a CBLAS has no {}; cblas runs gemm", problem.name));
-        }
-        if !spec.model.is_empty() || !spec.settings.is_empty() {
-            return Err(format!("'{spec}': cblas takes no model and no settings; name the library with --lib"));
-        }
+        Adapter::check(spec, problem)?;
         let library = match &spec.library {
             Some(path) => Library::open_with(Path::new(path), int_width).map_err(|e| e.to_string())?,
             None => {
@@ -31,6 +26,20 @@ impl Adapter {
             }
         };
         Ok(Adapter { library })
+    }
+
+    /// Whether the spec is one of this family.
+    ///
+    /// # Errors
+    /// One sentence, where it says more than the family has, or the problem is not gemm.
+    pub fn check(spec: &TargetSpec, problem: &Problem) -> Result<(), String> {
+        if problem.name != "gemm" {
+            return Err(format!("a CBLAS has no {}; cblas runs gemm", problem.name));
+        }
+        if !spec.model.is_empty() || !spec.settings.is_empty() {
+            return Err(format!("'{spec}': cblas takes no model and no settings; name the library with --lib"));
+        }
+        Ok(())
     }
 }
 
@@ -92,9 +101,13 @@ impl Target for Adapter {
             let range = |name: &str| Narrow::Range { param: name.into(), min: 1, max: i32::MAX.into() };
             limits.extend(["m", "n", "k", "lda", "ldb", "ldc"].map(range));
         }
-        let version = if about.version == "unknown" { String::new() } else { format!(" {}", about.version) };
+        let name = match about.version.as_str() {
+            "unknown" => about.name.clone(),
+            version if version.starts_with(&about.name) => version.to_owned(),
+            version => format!("{} {version}", about.name),
+        };
         Description {
-            title: format!("{}{version}, {} interface, {}-bit integers", about.name, about.interface, about.int_width),
+            title: format!("{name}, {} interface, {}-bit integers", about.interface, about.int_width),
             limits,
             identity: vec![],
             model: false,

@@ -17,7 +17,7 @@ pub(super) struct Version {
     /// `OpenBLAS`, `BLIS`, `MKL`, `ATLAS`, or that no marker of these is exported.
     pub(super) name: &'static str,
     pub(super) text: String,
-    /// The core type that OpenBLAS picked, where there is one.
+    /// The core type that OpenBLAS or BLIS picked, where there is one.
     pub(super) core: Option<String>,
     /// Exported by the object that computes, which may be a dependency of the one that was opened.
     marker: Option<String>,
@@ -33,7 +33,7 @@ impl Version {
         }
         let marker = "bli_info_get_version_str".to_string();
         if let Some(text) = text_from(exports, &marker) {
-            return marked("BLIS", text, None, marker);
+            return marked("BLIS", text, blis_core(exports), marker);
         }
         let marker = "MKL_Get_Version_String".to_string();
         if exports.address(&marker).is_some() {
@@ -59,6 +59,21 @@ fn text_from(exports: &Exports, name: &str) -> Option<String> {
     let text = unsafe { exports.function::<unsafe extern "C" fn() -> *const c_char>(name)?() };
     // SAFETY: they return a static string that ends in NUL, or null.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_string())
+}
+
+/// The sub-configuration whose kernels BLIS runs.
+fn blis_core(exports: &Exports) -> Option<String> {
+    // SAFETY: `arch_t bli_arch_query_id(void)` with a C enum, `char *bli_arch_string(arch_t)` (frame/base/bli_arch.h).
+    let (id, name) = unsafe {
+        (
+            exports.function::<unsafe extern "C" fn() -> c_int>("bli_arch_query_id")?,
+            exports.function::<unsafe extern "C" fn(c_int) -> *const c_char>("bli_arch_string")?,
+        )
+    };
+    // SAFETY: the id is one that the library knows.
+    let text = unsafe { name(id()) };
+    // SAFETY: it returns a static string that ends in NUL.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
 /// `void MKL_Get_Version_String(char *buffer, int length)`; the lower-case name is Fortran's.

@@ -17,10 +17,12 @@ use super::width::{self, IntWidth};
 /// Why a library cannot be used.
 #[derive(Debug, Error)]
 pub enum CblasError {
-    #[error("failed to read {path}: {source}")]
+    #[error("failed to read {path}: {source}; name the file of a library with --lib")]
     Io { path: PathBuf, source: io::Error },
     #[error("{path} is a directory; name the library file in it")]
     Directory { path: PathBuf },
+    #[error("{path} is a pipe or a device; name a library file")]
+    NotAFile { path: PathBuf },
     #[error("{path} is not an ELF file (a linker script? name the shared object itself)")]
     NotElf { path: PathBuf },
     #[error("failed to load {path}: {message}; a missing dependency needs its folder in LD_LIBRARY_PATH")]
@@ -181,8 +183,13 @@ pub fn describe(path: &Path) -> Result<Description, CblasError> {
 fn checked(path: &Path) -> Result<PathBuf, CblasError> {
     let failed = |source| CblasError::Io { path: path.to_path_buf(), source };
     let real = fs::canonicalize(path).map_err(failed)?;
-    if real.is_dir() {
+    // Asked before opening: opening a pipe would wait for its other end.
+    let kind = fs::metadata(&real).map_err(failed)?.file_type();
+    if kind.is_dir() {
         return Err(CblasError::Directory { path: path.to_path_buf() });
+    }
+    if !kind.is_file() {
+        return Err(CblasError::NotAFile { path: path.to_path_buf() });
     }
     if !is_elf(&real).map_err(failed)? {
         return Err(CblasError::NotElf { path: path.to_path_buf() });

@@ -28,13 +28,19 @@ impl Element for f64 {
     }
 }
 
+/// The value as an `f32`, where that is the same number: from there the way to 16 bits is quicker, and rounds once.
+#[inline(always)]
+fn short(value: f64) -> Option<f32> {
+    Some(value as f32).filter(|v| f64::from(*v) == value)
+}
+
 impl Element for f16 {
     fn wide(self) -> f64 {
         f64::from(self.to_f32())
     }
 
     fn narrow(value: f64) -> f16 {
-        f16::from_f64(value)
+        short(value).map_or_else(|| f16::from_f64(value), f16::from_f32)
     }
 }
 
@@ -44,7 +50,7 @@ impl Element for bf16 {
     }
 
     fn narrow(value: f64) -> bf16 {
-        bf16::from_f64(value)
+        short(value).map_or_else(|| bf16::from_f64(value), bf16::from_f32)
     }
 }
 

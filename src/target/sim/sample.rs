@@ -8,13 +8,26 @@ const PAGE: i128 = 4096;
 /// Separate pieces of memory that one case may need: mapping them takes a tenth of a second, and stays far below what
 /// Linux allows a process (65,530 mappings, and a piece between two guards counts twice).
 const MOST_PIECES: i128 = 1 << 13;
-/// Groups beyond the extreme ones may add this many pieces; mapping one costs about 10 us.
-const CHEAP_PIECES: i128 = 1 << 9;
+/// What mapping a piece counts for when all of a case is weighed: it takes about 10 us, as 2^12 multiply-adds do.
+const WORK_OF_PIECE: i128 = 1 << 12;
+/// What it counts for when the extreme work-groups are weighed, without which a case tells nothing.
+const WORK_OF_NEEDED_PIECE: i128 = 1 << 9;
+/// Pieces that a case may have under any cap.
+const FREE_PIECES: i128 = 16;
 /// The groups that must run may take so many times the cap on work (along K a work-group cannot be cut), and so many times
-/// the pieces (a tile of every one of 64 ranks).
-const NEEDED: (i128, i128) = (4, 2);
+/// the elements (a long K reads two of them a multiply-add) and the pieces (a tile of every one of 64 ranks).
+const NEEDED: Allowance = Allowance { work: 4, elements: 16, pieces: 2 };
+const ONCE: Allowance = Allowance { work: 1, elements: 1, pieces: 1 };
 /// Work-groups drawn by the hash of the shape.
 const DRAWN: u64 = 16;
+
+/// How many times a cap may be taken.
+#[derive(Debug, Clone, Copy)]
+struct Allowance {
+    work: i128,
+    elements: i128,
+    pieces: i128,
+}
 
 /// What running some work-groups takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,6 +38,7 @@ pub struct Cost {
     pub bytes: i128,
     /// Runs of neighbouring pages, at most.
     pub pieces: i128,
+    pub elements: i128,
 }
 
 impl Cost {
@@ -32,6 +46,7 @@ impl Cost {
     pub fn of_box(dims: &[(i64, i64)], element_bytes: i64) -> Cost {
         let mut dims: Vec<(i128, i128)> =
             dims.iter().map(|(n, s)| (i128::from(*n), i128::from(*s) * i128::from(element_bytes))).collect();
+        let elements = dims.iter().map(|d| d.0).product();
         dims.sort_by_key(|d| d.1);
         // A gap shorter than a page leaves no page untouched: what it separates counts as one run.
         let (mut run, mut pieces) = (i128::from(element_bytes), 1i128);
@@ -43,38 +58,56 @@ impl Cost {
             }
         }
         let pages = (run + PAGE - 2) / PAGE + 1;
-        Cost { work: 0, bytes: pieces * pages * PAGE, pieces }
+        Cost { work: 0, bytes: pieces * pages * PAGE, pieces, elements }
     }
 
     pub fn times(self, n: i64) -> Cost {
         let n = i128::from(n);
-        Cost { work: self.work * n, bytes: self.bytes * n, pieces: self.pieces * n }
+        Cost { work: self.work * n, bytes: self.bytes * n, pieces: self.pieces * n, elements: self.elements * n }
     }
 
-    pub fn fits(&self, caps: &Caps) -> bool {
-        self.excess(caps, (1, 1)).is_none()
+    /// Whether all of a case may run, rather than some of its work-groups.
+    pub fn is_cheap(&self, caps: &Caps) -> bool {
+        self.fits(caps) && self.pieces <= pieces_for(caps, WORK_OF_PIECE)
     }
 
-    /// Which cap the cost is above, as a fragment for people.
-    fn excess(&self, caps: &Caps, (work, pieces): (i128, i128)) -> Option<String> {
-        let most = MOST_PIECES * pieces;
+    fn fits(&self, caps: &Caps) -> bool {
+        self.excess(caps, ONCE).is_none()
+    }
+
+    /// Which cap the cost is above, as a fragment for people; the caps on work and pieces times so many.
+    fn excess(&self, caps: &Caps, times: Allowance) -> Option<String> {
+        let Allowance { work, elements, pieces } = times;
+        let most = pieces_for(caps, WORK_OF_NEEDED_PIECE) * pieces;
+        let factor = if work > 1 { format!("{work} times ") } else { String::new() };
         if self.work > i128::from(caps.work) * work {
-            let factor = if work > 1 { format!("{work} times ") } else { String::new() };
             Some(format!("{} units of work, above {factor}--max-work {}", self.work, caps.work))
         } else if self.bytes > i128::from(caps.memory) {
             Some(format!("{} bytes of memory, above --max-memory {}", self.bytes, caps.memory))
+        } else if self.elements > caps.elements() * elements {
+            let most = caps.elements() * elements;
+            Some(format!("{} elements, above the {most} under --max-work {}", self.elements, caps.work))
         } else if self.pieces > most {
-            Some(format!("{} separate pieces of memory, above the {most} that a process can map", self.pieces))
+            Some(format!("{} separate pieces of memory, above the {most} under --max-work {}", self.pieces, caps.work))
         } else {
             None
         }
     }
 }
 
+fn pieces_for(caps: &Caps, work_of_piece: i128) -> i128 {
+    (i128::from(caps.work) / work_of_piece).clamp(FREE_PIECES, MOST_PIECES)
+}
+
 impl std::ops::Add for Cost {
     type Output = Cost;
     fn add(self, o: Cost) -> Cost {
-        Cost { work: self.work + o.work, bytes: self.bytes + o.bytes, pieces: self.pieces + o.pieces }
+        Cost {
+            work: self.work + o.work,
+            bytes: self.bytes + o.bytes,
+            pieces: self.pieces + o.pieces,
+            elements: self.elements + o.elements,
+        }
     }
 }
 
@@ -105,7 +138,7 @@ pub fn pick(
     if let Some(excess) = spent.excess(caps, NEEDED) {
         return Err(format!("its first and last work-group alone take {excess}"));
     }
-    let cheap = spent.pieces + CHEAP_PIECES;
+    let cheap = spent.pieces + pieces_for(caps, WORK_OF_PIECE);
     for at in wished {
         let id = grid.id(*at);
         let sum = spent + cost(*at);
@@ -177,7 +210,7 @@ mod tests {
     fn needed_groups_that_do_not_fit_name_the_cap() {
         let grid = Grid { counts: [10, 10, 1] };
         let caps = Caps { work: 100, memory: 1 << 20 };
-        let unit = |work: i128, bytes: i128| move |_| Cost { work, bytes, pieces: 1 };
+        let unit = |work: i128, bytes: i128| move |_| Cost { work, bytes, pieces: 1, elements: 1 };
         let needed = [[9, 9, 0], [0, 0, 0]];
         assert!(pick(&grid, &needed, &[], &caps, unit(201, 1)).unwrap_err().contains("4 times --max-work 100"));
         assert!(pick(&grid, &needed, &[], &caps, unit(1, 1 << 20)).unwrap_err().contains("--max-memory"));

@@ -6,6 +6,9 @@ use std::fmt;
 /// with it misses real damage, says so on stderr, and must never be used for a real run.
 pub const BREAK_VARIABLE: &str = "SHRINKFAULT_BREAK_ORACLE";
 
+/// Value that disables the deadline of the supervisor, not an oracle of a worker.
+pub const DEADLINE: &str = "deadline";
+
 /// An oracle that is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BrokenOracle {
@@ -27,6 +30,10 @@ impl BrokenOracle {
     pub fn from_env() -> Result<Option<BrokenOracle>, String> {
         let Some(word) = std::env::var_os(BREAK_VARIABLE) else { return Ok(None) };
         let word = word.to_string_lossy();
+        if word == DEADLINE {
+            // The supervisor's oracle: the worker has nothing to disable.
+            return Ok(None);
+        }
         let broken: BrokenOracle = word.parse()?;
         eprintln!("shrinkfault: WARNING: {BREAK_VARIABLE}={broken}: this oracle is DISABLED, this run proves nothing");
         Ok(Some(broken))
@@ -42,7 +49,9 @@ impl std::str::FromStr for BrokenOracle {
             "gap" => Ok(BrokenOracle::Gap),
             "canary" => Ok(BrokenOracle::Canary),
             "sentinel" => Ok(BrokenOracle::Sentinel),
-            _ => Err(format!("{BREAK_VARIABLE}={word} should be guard, gap, canary or sentinel, or not be set at all")),
+            _ => Err(format!(
+                "{BREAK_VARIABLE}={word} should be guard, gap, canary, sentinel or deadline, or not be set at all"
+            )),
         }
     }
 }

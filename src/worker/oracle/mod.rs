@@ -10,7 +10,7 @@ mod compare;
 mod region;
 mod scalar;
 
-pub use break_switch::{BREAK_VARIABLE, BrokenOracle};
+pub use break_switch::{BREAK_VARIABLE, BrokenOracle, DEADLINE};
 pub use compare::Damage;
 
 use super::layout::Layout;

@@ -44,7 +44,9 @@ impl Scalar for f32 {
 
 impl Scalar for f16 {
     fn of(value: f64) -> f16 {
-        f16::from_f64(value)
+        // Small integers pass through f32 unchanged, and from there the conversion is quick.
+        let short = value as f32;
+        if f64::from(short) == value { f16::from_f32(short) } else { f16::from_f64(value) }
     }
 
     fn equal(self, other: f16) -> bool {
@@ -58,7 +60,9 @@ impl Scalar for f16 {
 
 impl Scalar for bf16 {
     fn of(value: f64) -> bf16 {
-        bf16::from_f64(value)
+        // Small integers pass through f32 unchanged, and from there the conversion is quick.
+        let short = value as f32;
+        if f64::from(short) == value { bf16::from_f32(short) } else { bf16::from_f64(value) }
     }
 
     fn equal(self, other: bf16) -> bool {

@@ -131,7 +131,7 @@ fn a_worker_that_cannot_start_says_why() {
     if is_alone() {
         be_a_worker(&std::env::var("TEST_TARGET").unwrap());
     }
-    for (target, broken, word) in [("nccl", "guard", "nccl"), ("selftest", "deadline", "SHRINKFAULT_BREAK_ORACLE")] {
+    for (target, broken, word) in [("nccl", "guard", "nccl"), ("selftest", "nonsense", "SHRINKFAULT_BREAK_ORACLE")] {
         let env = [("TEST_TARGET", target), (BREAK_VARIABLE, broken)];
         let mut worker = Worker::start("a_worker_that_cannot_start_says_why", &env);
         let failed: SetupFailed = serde_json::from_str(&worker.line()).unwrap();

@@ -10,9 +10,9 @@ use crate::target::{Caps, Footprint, IndexBox};
 pub fn footprint(s: &Shape, only: Option<i64>, seed: u64, caps: &Caps) -> Footprint {
     let all = [(0, s.rows), (0, s.columns)];
     match only {
-        None if cost_of(s, all).times(s.ranks).fits(caps) => Footprint::Whole,
+        None if cost_of(s, all).times(s.ranks).is_cheap(caps) => Footprint::Whole,
         None => sampled(s, 0..s.ranks, seed, caps),
-        Some(rank) if cost_of(s, all).fits(caps) => {
+        Some(rank) if cost_of(s, all).is_cheap(caps) => {
             let grid = s.grid();
             let groups: Vec<u64> = (grid.id([0, 0, rank])..grid.id([0, 0, rank + 1])).collect();
             let count = groups.len() as u64;

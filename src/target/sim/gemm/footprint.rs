@@ -14,7 +14,7 @@ pub fn footprint(instance: &Instance, s: &Shape, caps: &Caps) -> Footprint {
     let boxes = |ranges: &Ranges| -> Cost { ranges.list(s).iter().map(|(o, r)| cost_of(s, *o, r, bytes)).sum() };
     let whole = Ranges { i: (0, s.m), j: (0, s.n), l: (0, s.k), z: (0, s.batch) };
     let work = instance.problem.work(&instance.case.params);
-    if (Cost { work, ..boxes(&whole) }).fits(caps) {
+    if (Cost { work, ..boxes(&whole) }).is_cheap(caps) {
         return Footprint::Whole;
     }
     let grid = s.grid();
