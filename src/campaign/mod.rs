@@ -154,7 +154,9 @@ impl<'a> Campaign<'a> {
         let error = error.or_else(|| self.save_counts().err());
         let summary = self.summary(ended);
         let (cases, new) = (summary.tally.all(), summary.findings.len() as u64);
-        let error = error.or_else(|| self.store.journal.write(&Line::End { cases, new }).err().map(Into::into));
+        // Also of a run that was cut short.
+        let unwritten = self.store.journal.write(&Line::End { cases, new }).err();
+        let error = error.or_else(|| unwritten.map(Into::into));
         self.reporter.event(&Event::Finished { summary: Box::new(summary.clone()) });
         (summary, error)
     }
