@@ -137,7 +137,7 @@ pub enum Blame {
     Alone { verdict: Verdict, bad: u32, runs: u32 },
     /// The case reads what it does not need inside an operand's span, and its result is right: a note.
     GapNote { pages: u32 },
-    /// Passes alone, fails after what the worker ran before it.
+    /// Passes alone, fails every time after what the worker ran before it.
     /// `before` are the cases to run first, each with its own pages.
     History { verdict: Verdict, before: Vec<Case> },
     /// Could not be made to fail again, alone or with its history, in `runs` runs.
@@ -147,8 +147,8 @@ pub enum Blame {
 /// Most runs of a case that fails only sometimes.
 const MOST_RUNS: u32 = 20;
 
-/// Runs a bad case alone in fresh processes, `confirm` times and more often if the runs disagree; replays its history
-/// where it passes alone. Before that, the health probe must pass.
+/// Runs a bad case alone in fresh processes, `confirm` times and more often unless all of them fail; replays its history
+/// where it never fails alone. So a rare failure is not taken for one that needs what ran before it. Before that, the health probe must pass.
 ///
 /// # Errors
 /// Where no verdict can be had any more, or the device is unhealthy.
@@ -163,7 +163,7 @@ pub fn blame(
     pool.check_health()?;
     let mut first_bad: Option<Verdict> = None;
     let (mut bad, mut runs) = (0, 0);
-    while runs < confirm || (bad > 0 && bad < runs && runs < MOST_RUNS) {
+    while runs < confirm || (bad < runs && runs < MOST_RUNS) {
         let alone = pool.probe(case, seed, true)?;
         let settled = settle_gap(pool, case, seed, &alone, rule)?;
         if settled.gap_pages > 0 && settled.verdict.is_pass() && first_bad.is_none() {
@@ -183,17 +183,13 @@ pub fn blame(
     if let Some(verdict) = first_bad {
         return Ok(Blame::Alone { verdict, bad, runs });
     }
-    if let Some((verdict, before)) = replay(pool, case, seed, batch)? {
-        return Ok(Blame::History { verdict, before });
-    }
-    while runs < MOST_RUNS {
-        runs += 1;
-        let alone = pool.probe(case, seed, true)?.verdict;
-        if alone.is_bad() {
-            return Ok(Blame::Alone { verdict: alone, bad: 1, runs });
+    let Some((verdict, before)) = replay(pool, case, seed, batch)? else { return Ok(Blame::Unreproduced { runs }) };
+    for _ in 1..confirm {
+        if !pool.run_after(&before, case, seed)?.is_some_and(|v| v.is_bad()) {
+            return Ok(Blame::Unreproduced { runs });
         }
     }
-    Ok(Blame::Unreproduced { runs })
+    Ok(Blame::History { verdict, before })
 }
 
 /// Runs what the worker had run before, then the case, each with its own pages; tries the last line, the last two, four, ...
