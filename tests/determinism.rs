@@ -29,7 +29,7 @@ fn one_and_four_workers_agree_on_a_faulting_model() {
 /// m and n pinned to 1, k below the line and a little above it: a few percent of the cases hang.
 #[test]
 fn one_and_four_workers_agree_on_a_hanging_model() {
-    let words = "gemm --target sim:hang,unroll=1 --seed 22 --case-timeout 1s --set m=1 --set n=1 --set batch=1 \
+    let words = "gemm --target sim:hang,unroll=1 --seed 22 --case-timeout 500ms --set m=1 --set n=1 --set batch=1 \
                  --range k=1..65540 --set transB=N --shrinks 1";
     one_and_four_workers_agree(words, "hang", 1);
 }

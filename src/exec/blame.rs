@@ -22,8 +22,12 @@ pub enum GapRule {
 
 /// Times that pages are mapped for one case before it is left as it is.
 const GAP_ROUNDS: usize = 64;
-/// Pages mapped in one round at most: every round maps twice as many as the one before it.
+/// Neighbouring pages mapped in one round at most: every round maps twice as many as the one before it.
 const GAP_PAGES: u64 = 256;
+/// Places at which a round maps them: a read between two rows is repeated between the others.
+const GAP_PLACES: usize = 1024;
+/// Pages mapped in all rounds together, at most a little more than this.
+const GAP_TOTAL: usize = 8192;
 
 /// A verdict after the gap rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,15 +55,20 @@ pub fn settle_gap(
     let mut pages = vec![];
     let (mut now, mut arena) = (verdict.clone(), result.arena);
     for round in 0..GAP_ROUNDS {
-        let Some(place) = harmless_place(pool, case, &now).filter(|_| rule == GapRule::Note) else { break };
+        let place = harmless_place(pool, case, &now).filter(|_| rule == GapRule::Note && pages.len() < GAP_TOTAL);
+        let Some(place) = place else { break };
         let page_bytes = arena.page_bytes.max(1);
         let page = |address: u64| (address - arena.base) & !(page_bytes - 1);
         if pages.contains(&page(place.address)) {
             break;
         }
         let wanted = GAP_PAGES.min(1 << round.min(32));
-        let here = (page(place.address)..=page(place.last)).step_by(page_bytes as usize);
-        pages.extend(here.take(wanted as usize));
+        for at in place.repeated(page_bytes) {
+            let run = (page(at)..=page(place.last)).step_by(page_bytes as usize).take(wanted as usize);
+            pages.extend(run);
+        }
+        pages.sort_unstable();
+        pages.dedup();
         let mut job = Job::single(0, case, seed);
         job.also_map.clone_from(&pages);
         let Some(next) = pool.run_fresh(&job)?.into_iter().next() else { break };
@@ -78,10 +87,27 @@ fn verdict_after(now: Verdict, first: Verdict) -> Verdict {
     }
 }
 
-/// A read that an operand allows, and the last byte of that operand.
+/// A read that an operand allows, and the operand around it.
 struct Allowed {
     address: u64,
+    first: u64,
     last: u64,
+    /// Extent and distance, bytes, of every dimension.
+    steps: Vec<(i64, i64)>,
+}
+
+impl Allowed {
+    /// The place, and those as many steps away from it as the dimensions whose step leaves out a page have.
+    fn repeated(&self, page_bytes: u64) -> Vec<u64> {
+        let mut all = vec![self.address];
+        for &(extent, step) in self.steps.iter().filter(|(_, step)| step.unsigned_abs() > page_bytes) {
+            let most = (GAP_PLACES / all.len().max(1) / 2) as i64;
+            let reach = (extent - 1).min(most);
+            let around = |at: &u64| (-reach..=reach).map(|n| at.wrapping_add_signed(n * step)).collect::<Vec<u64>>();
+            all = all.iter().flat_map(around).filter(|at| (self.first..=self.last).contains(at)).collect();
+        }
+        all
+    }
 }
 
 /// The place of a read inside the span of an operand that allows such reads.
@@ -94,9 +120,14 @@ fn harmless_place(pool: &Pool, case: &Case, verdict: &Verdict) -> Option<Allowed
     }
     let instance = pool.problem().instance(case.clone()).ok()?;
     let view = instance.view(operand)?;
-    let past = (view.highest(hit.copy) + 1) * view.element_bytes;
     let address = fault.address?;
-    Some(Allowed { address, last: address.wrapping_add_signed(past - 1 - hit.from_base) })
+    let base = address.wrapping_add_signed(-hit.from_base);
+    Some(Allowed {
+        address,
+        first: base.wrapping_add_signed(view.lowest(hit.copy) * view.element_bytes),
+        last: base.wrapping_add_signed((view.highest(hit.copy) + 1) * view.element_bytes - 1),
+        steps: view.dims.iter().map(|d| (d.extent, d.stride * view.element_bytes)).collect(),
+    })
 }
 
 /// What a bad verdict of a batch comes to when the case runs alone.
@@ -106,7 +137,7 @@ pub enum Blame {
     Alone { verdict: Verdict, bad: u32, runs: u32 },
     /// The case reads what it does not need inside an operand's span, and its result is right: a note.
     GapNote { pages: u32 },
-    /// Passes alone, fails after what the worker ran before it.
+    /// Passes alone, fails every time after what the worker ran before it.
     /// `before` are the cases to run first, each with its own pages.
     History { verdict: Verdict, before: Vec<Case> },
     /// Could not be made to fail again, alone or with its history, in `runs` runs.
@@ -116,8 +147,8 @@ pub enum Blame {
 /// Most runs of a case that fails only sometimes.
 const MOST_RUNS: u32 = 20;
 
-/// Runs a bad case alone in fresh processes, `confirm` times and more often if the runs disagree; replays its history
-/// where it passes alone. Before that, the health probe must pass.
+/// Runs a bad case alone in fresh processes, `confirm` times and more often unless all of them fail; replays its history
+/// where it never fails alone. So a rare failure is not taken for one that needs what ran before it. Before that, the health probe must pass.
 ///
 /// # Errors
 /// Where no verdict can be had any more, or the device is unhealthy.
@@ -132,7 +163,7 @@ pub fn blame(
     pool.check_health()?;
     let mut first_bad: Option<Verdict> = None;
     let (mut bad, mut runs) = (0, 0);
-    while runs < confirm || (bad > 0 && bad < runs && runs < MOST_RUNS) {
+    while runs < confirm || (bad < runs && runs < MOST_RUNS) {
         let alone = pool.probe(case, seed, true)?;
         let settled = settle_gap(pool, case, seed, &alone, rule)?;
         if settled.gap_pages > 0 && settled.verdict.is_pass() && first_bad.is_none() {
@@ -152,17 +183,13 @@ pub fn blame(
     if let Some(verdict) = first_bad {
         return Ok(Blame::Alone { verdict, bad, runs });
     }
-    if let Some((verdict, before)) = replay(pool, case, seed, batch)? {
-        return Ok(Blame::History { verdict, before });
-    }
-    while runs < MOST_RUNS {
-        runs += 1;
-        let alone = pool.probe(case, seed, true)?.verdict;
-        if alone.is_bad() {
-            return Ok(Blame::Alone { verdict: alone, bad: 1, runs });
+    let Some((verdict, before)) = replay(pool, case, seed, batch)? else { return Ok(Blame::Unreproduced { runs }) };
+    for _ in 1..confirm {
+        if !pool.run_after(&before, case, seed)?.is_some_and(|v| v.is_bad()) {
+            return Ok(Blame::Unreproduced { runs });
         }
     }
-    Ok(Blame::Unreproduced { runs })
+    Ok(Blame::History { verdict, before })
 }
 
 /// Runs what the worker had run before, then the case, each with its own pages; tries the last line, the last two, four, ...
@@ -183,4 +210,21 @@ fn replay(pool: &Pool, case: &Case, seed: u64, batch: &CaseResult) -> Result<Opt
 fn cases_of(pool: &Pool, lines: &[Arc<LayoutLine>]) -> Vec<Case> {
     let run = lines.iter().flat_map(|l| l.cases.iter().filter(|w| l.run.contains(&w.id)));
     run.filter_map(|w| w.case(pool.problem()).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_between_two_rows_is_repeated_between_the_others_and_not_outside() {
+        let row = 1 << 20;
+        let place =
+            Allowed { address: 10 * row + 5000, first: 8 * row, last: 13 * row, steps: vec![(9, 4), (6, row as i64)] };
+        let all = place.repeated(4096);
+        assert_eq!(all, [8, 9, 10, 11, 12].map(|n| n * row + 5000));
+        let many = Allowed { steps: vec![(1 << 40, row as i64), (1 << 40, 1 << 30)], last: u64::MAX / 2, ..place };
+        let all = many.repeated(4096);
+        assert!(all.len() <= GAP_PLACES + 1 && all.contains(&many.address));
+    }
 }

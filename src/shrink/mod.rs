@@ -58,9 +58,9 @@ pub struct Options {
     pub confirm: u32,
     /// Runs of the start case, where the first ones disagree.
     pub start_runs: u32,
-    /// Runs of the minimal case at most, for its rate.
+    /// Runs of a minimal case that fails only sometimes, for its rate: 64 give an interval of at most 0.25 at any rate.
     pub rate_runs: u32,
-    /// Width of the rate's 95% interval to reach.
+    /// Width of the 95% interval to reach where every run fails.
     pub rate_width: f64,
     /// Passes after which a case is given up as undecided, where its failure is so rare that even that proves nothing.
     pub max_repeats: u32,
@@ -73,7 +73,7 @@ impl Default for Options {
             strategy: Strategy::HintFirst,
             confirm: 3,
             start_runs: 20,
-            rate_runs: 60,
+            rate_runs: 64,
             rate_width: 0.25,
             max_repeats: 200,
         }

@@ -86,8 +86,10 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether this is the failure looked for. One without a place says too little to be the same as one that has it.
     pub fn is(&self, signature: &Signature) -> bool {
-        matches!(self, Verdict::Bad(s) if s.matches(signature))
+        let located = |s: &Signature| s.place.is_some();
+        matches!(self, Verdict::Bad(s) if s.matches(signature) && (located(s) || !located(signature)))
     }
 }
 
