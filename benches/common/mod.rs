@@ -119,6 +119,7 @@ pub fn jobs(generator: &Generator, rounds: u64, first: u64) -> Vec<Job> {
                 cases: group.cases.into_iter().map(number).collect(),
                 seed: 1,
                 also_map: vec![],
+                patience: 1,
             }
         })
         .collect()

@@ -9,7 +9,7 @@ mod settle;
 mod shown;
 pub mod slips;
 
-pub use shown::shown;
+pub use shown::{shown, slow};
 
 use crate::exec::blame::GapRule;
 use crate::exec::job::{CaseResult, Job};
@@ -82,6 +82,7 @@ struct Counts {
     /// Of these, what the store does not hold yet.
     unsaved: BTreeMap<String, u64>,
     gap_notes: u64,
+    slow: u64,
     not_shrunk: u64,
     /// Signatures of which a case was saved without being looked into.
     raw: BTreeSet<String>,
@@ -190,6 +191,7 @@ impl<'a> Campaign<'a> {
                 cases: cases.iter().map(|n| (n.id, n.planned.case.clone())).collect(),
                 seed: self.options.seed,
                 also_map: vec![],
+                patience: 1,
             })
             .collect();
         if let (Some(first), Some(last)) = (jobs.first(), jobs.last()) {
@@ -346,6 +348,7 @@ impl<'a> Campaign<'a> {
             remapped: c.remapped.load(Ordering::Relaxed),
             coverage: self.coverage.clone(),
             gap_notes: self.counts.gap_notes,
+            slow: self.counts.slow,
             known: self.counts.known.clone(),
             not_shrunk: self.counts.not_shrunk,
             unreproduced: self.counts.unreproduced,

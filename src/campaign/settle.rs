@@ -1,6 +1,6 @@
 //! What becomes of one bad case: known, harmless, not reproduced, or shrunk to a finding.
 
-use super::{Campaign, CampaignError, Found, capped, facts, shown, slips};
+use super::{Campaign, CampaignError, Found, capped, facts, shown, slips, slow};
 use crate::exec::blame::{Blame, blame};
 use crate::exec::job::CaseResult;
 use crate::exec::prober::PoolProber;
@@ -55,6 +55,11 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
             c.note(id, format!("reads {pages} pages between rows, which this operand allows, and its result is right"));
             Ok(None)
         }
+        Blame::Slow { took, limit } => {
+            c.counts.slow += 1;
+            c.note(id, slow(took, limit));
+            Ok(None)
+        }
         Blame::History { verdict, before } => {
             let Some(signature) = Signature::of(&verdict) else { return Ok(None) };
             file_history(c, id, case, &signature, verdict, before).map(Some)
@@ -104,7 +109,7 @@ fn shrink_and_file(
     signature: &Signature,
 ) -> Result<Option<Found>, CampaignError> {
     let problem = Arc::clone(c.pool.problem());
-    let shrunk = match shrink_case(c, case, signature) {
+    let shrunk = match shrink_case(c, id, case, signature) {
         Ok(s) => s,
         Err(NotShrunk::Probe(e)) => return Err(e.into()),
         Err(other) => {
@@ -141,7 +146,7 @@ fn space(c: &Campaign<'_>, case: &Case) -> (Arc<Problem>, &'static str) {
     }
 }
 
-fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Result<Shrunk, NotShrunk> {
+fn shrink_case(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Result<Shrunk, NotShrunk> {
     let (problem, _) = space(c, case);
     let mut prober = PoolProber::new(c.pool, c.options.seed, c.options.gap_rule);
     let options = shrink::Options { confirm: c.options.confirm, seed: c.options.seed, ..shrink::Options::default() };
@@ -156,6 +161,10 @@ fn shrink_case(c: &mut Campaign<'_>, case: &Case, signature: &Signature) -> Resu
         ShrinkEvent::Probed { .. } => {
             let (tally, seconds) = (tally.clone(), started.elapsed().as_secs_f64());
             reporter.event(&Event::Progress { phase: Phase::Shrinking(best.clone()), tally, seconds });
+        }
+        ShrinkEvent::Slow { took, .. } => {
+            let text = slow(took, c.pool.limit());
+            reporter.event(&Event::Note { id, text: format!("{text}; shrinking starts again") });
         }
         ShrinkEvent::Phase(_) => {}
     })

@@ -1,7 +1,8 @@
-//! Cases in outside form.
+//! Cases, and what is said of them, in outside form.
 
 use crate::problem::{Case, Problem};
 use crate::report::event::ShownCase;
+use std::time::Duration;
 
 /// A case as reporters show it.
 pub fn shown(problem: &Problem, case: &Case) -> ShownCase {
@@ -15,4 +16,10 @@ pub fn shown(problem: &Problem, case: &Case) -> ShownCase {
         placement: case.placement.to_string(),
         short: format!("{short} (placed {})", case.placement),
     }
+}
+
+/// What is said of a case that answers past the time limit, which is `limit` from then on.
+pub fn slow(took: Duration, limit: Duration) -> String {
+    let (took, limit) = (took.as_secs_f64(), limit.as_secs_f64());
+    format!("slow, no hang: it answered after {took:.1} s; the time limit of a case is {limit:.1} s from here on")
 }

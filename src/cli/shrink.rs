@@ -4,7 +4,7 @@ use super::args::{ShrinkArgs, Strategy};
 use super::exit::{ExitStatus, Failure};
 use super::one::{self, One};
 use super::output;
-use crate::campaign::{facts, shown, slips};
+use crate::campaign::{facts, shown, slips, slow};
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, ranks};
 use crate::finding::store::Filed;
@@ -97,6 +97,10 @@ fn descend(one: &One, args: &ShrinkArgs, reporter: &mut dyn Reporter) -> Result<
             let seconds = started.elapsed().as_secs_f64();
             let (phase, tally) = (Phase::Shrinking(best.clone()), tally.clone());
             reporter.event(&Event::Progress { phase, tally, seconds });
+        }
+        ShrinkEvent::Slow { took, .. } => {
+            let text = slow(took, one.session.pool.limit());
+            reporter.event(&Event::Note { id: 0, text: format!("{text}; shrinking starts again") });
         }
         ShrinkEvent::Phase(_) => {}
     })

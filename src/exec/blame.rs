@@ -9,6 +9,7 @@ use super::verdict::{Place, Verdict};
 use crate::device::Access;
 use crate::problem::{Case, Gaps};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What becomes of reads inside the span of an operand that allows them: between its rows, and of elements that were not
 /// mapped because only a part of the work-groups ran.
@@ -137,6 +138,8 @@ pub enum Blame {
     Alone { verdict: Verdict, bad: u32, runs: u32 },
     /// The case reads what it does not need inside an operand's span, and its result is right: a note.
     GapNote { pages: u32 },
+    /// Answered past the time limit: slow, no hang. The limit of the run is longer from here on.
+    Slow { took: Duration, limit: Duration },
     /// Passes alone, fails every time after what the worker ran before it.
     /// `before` are the cases to run first, each with its own pages.
     History { verdict: Verdict, before: Vec<Case> },
@@ -148,7 +151,8 @@ pub enum Blame {
 const MOST_RUNS: u32 = 20;
 
 /// Runs a bad case alone in fresh processes, `confirm` times and more often unless all of them fail; replays its history
-/// where it never fails alone. So a rare failure is not taken for one that needs what ran before it. Before that, the health probe must pass.
+/// where it never fails alone. So a rare failure is not taken for one that needs what ran before it. Before that, the health
+/// probe must pass. A hang has to hold when given longer, too ([`Pool::long_look`]).
 ///
 /// # Errors
 /// Where no verdict can be had any more, or the device is unhealthy.
@@ -164,7 +168,14 @@ pub fn blame(
     let mut first_bad: Option<Verdict> = None;
     let (mut bad, mut runs) = (0, 0);
     while runs < confirm || (bad < runs && runs < MOST_RUNS) {
-        let alone = pool.probe(case, seed, true)?;
+        let limit = pool.limit();
+        let hung = first_bad.is_none() && matches!(batch.verdict, Verdict::Hang { .. });
+        let alone = if hung { pool.long_look(case, seed)? } else { pool.probe(case, seed, true)? };
+        // About as slow as the limit or slower; one that is far faster hangs only sometimes.
+        if hung && !alone.verdict.is_bad() && alone.took > limit / 2 {
+            pool.raise_limit();
+            return Ok(Blame::Slow { took: alone.took, limit: pool.limit() });
+        }
         let settled = settle_gap(pool, case, seed, &alone, rule)?;
         if settled.gap_pages > 0 && settled.verdict.is_pass() && first_bad.is_none() {
             return Ok(Blame::GapNote { pages: settled.gap_pages });

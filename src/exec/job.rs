@@ -20,12 +20,14 @@ pub struct Job {
     pub seed: u64,
     /// Gap pages that are mapped besides, for every case: offsets from the start of the arena.
     pub also_map: Vec<u64>,
+    /// Time limit of a case, in multiples of the pool's.
+    pub patience: u32,
 }
 
 impl Job {
     /// A job of one case: nothing else shares its pages.
     pub fn single(id: u64, case: &Case, seed: u64) -> Job {
-        Job { layout: id, cases: vec![(id, case.clone())], seed, also_map: vec![] }
+        Job { layout: id, cases: vec![(id, case.clone())], seed, also_map: vec![], patience: 1 }
     }
 }
 
@@ -150,7 +152,7 @@ fn one_line(
     left: &mut Vec<u64>,
     results: &mut Vec<CaseResult>,
 ) -> Result<Option<Ended>, ProbeError> {
-    let patience = pool.settings().case_timeout;
+    let patience = pool.limit().saturating_mul(job.patience);
     if seat.worker.send(line, patience).is_err() {
         // It died between two jobs; nothing was in flight.
         return Ok(Some(Ended::Unclaimed("the worker had ended".to_owned())));

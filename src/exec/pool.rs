@@ -12,12 +12,16 @@ use super::worker::{Starting, Worker, WorkerError, WorkerSpec};
 use crate::problem::{Assignment, Case, Problem, Value};
 use crate::target::Caps;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Further workers that are started where one dies of a signal before it is ready.
 const STARTS: u32 = 3;
+
+/// How many times the time limit a case gets before its silence counts as a hang, and by how much the limit of a run
+/// grows where a case answers only then.
+pub const LONG_LOOK: u32 = 4;
 
 /// How a pool runs.
 #[derive(Debug, Clone)]
@@ -25,6 +29,7 @@ pub struct Settings {
     /// Workers side by side.
     pub jobs: usize,
     pub caps: Caps,
+    /// Time limit of a case, at first: [`Pool::raise_limit`].
     pub case_timeout: Duration,
     /// When the run ends.
     pub until: Option<Instant>,
@@ -54,6 +59,8 @@ pub struct Pool {
     spares: Mutex<VecDeque<Starting>>,
     seats: Vec<Mutex<Option<Seat>>>,
     health: Option<Health>,
+    /// The time limit of a case, in multiples of the one set.
+    stretch: AtomicU32,
     pub counters: Counters,
 }
 
@@ -85,6 +92,7 @@ impl Pool {
             spares: Mutex::new(VecDeque::new()),
             seats,
             health: None,
+            stretch: AtomicU32::new(1),
             counters,
         })
     }
@@ -105,6 +113,17 @@ impl Pool {
     /// Changes the cap on the work of one case.
     pub fn set_work(&mut self, work: u64) {
         self.settings.caps.work = work;
+    }
+
+    /// Time that a case has to answer.
+    pub fn limit(&self) -> Duration {
+        self.settings.case_timeout.saturating_mul(self.stretch.load(Ordering::Relaxed))
+    }
+
+    /// Gives every later case [`LONG_LOOK`] times as long: one was slow, and others of its size may be.
+    pub fn raise_limit(&self) {
+        let stretch = self.stretch.load(Ordering::Relaxed).saturating_mul(LONG_LOOK);
+        self.stretch.store(stretch, Ordering::Relaxed);
     }
 
     pub fn interrupt(&self) -> &Interrupt {
@@ -302,7 +321,7 @@ impl Pool {
         }
         let Some(here) = seat.as_mut() else { return Ok(BTreeMap::new()) };
         let shown = self.problem.show(params).into_iter().collect();
-        Ok(here.worker.knobs(shown, self.settings.case_timeout, &self.interrupt)?)
+        Ok(here.worker.knobs(shown, self.limit(), &self.interrupt)?)
     }
 
     pub(super) fn count(&self, verdict: &Verdict, took: Duration, remapped: u32) {
@@ -331,7 +350,7 @@ impl Pool {
             n => Some(nanos.load(Ordering::Relaxed) as f64 / n as f64),
         };
         let bad = match family {
-            Family::Hang => Some(self.settings.case_timeout.as_nanos() as f64),
+            Family::Hang => Some(self.limit().as_nanos() as f64),
             Family::Memory | Family::Crash => mean(&c.bad_nanos, &c.bad),
         };
         match (mean(&c.pass_nanos, &c.passes), bad) {
@@ -347,8 +366,20 @@ impl Pool {
     pub fn probe(&self, case: &Case, seed: u64, fresh: bool) -> Result<CaseResult, ProbeError> {
         let job = Job::single(0, case, seed);
         let results = if fresh { self.run_fresh(&job)? } else { self.run_warm(&job)? };
-        results.into_iter().next().ok_or_else(|| ProbeError::Setup("a worker gave no verdict".to_owned()))
+        only(results)
     }
+
+    /// As a fresh [`Pool::probe`], with [`LONG_LOOK`] times the time limit: silence is told from slowness.
+    ///
+    /// # Errors
+    /// As [`job::run`].
+    pub fn long_look(&self, case: &Case, seed: u64) -> Result<CaseResult, ProbeError> {
+        only(self.run_fresh(&Job { patience: LONG_LOOK, ..Job::single(0, case, seed) })?)
+    }
+}
+
+fn only(results: Vec<CaseResult>) -> Result<CaseResult, ProbeError> {
+    results.into_iter().next().ok_or_else(|| ProbeError::Setup("a worker gave no verdict".to_owned()))
 }
 
 /// Leaves the seat of a worn worker empty: the next job takes a spare.

@@ -49,6 +49,13 @@ pub trait Prober {
     /// Where no verdict can be had any more.
     fn probe(&mut self, case: &Case, freshness: Freshness) -> Result<Observation, ProbeError>;
 
+    /// Runs a case that hung once more, with a longer time limit. If it answers, how long it took; then every later probe
+    /// has that limit.
+    ///
+    /// # Errors
+    /// Where no verdict can be had any more.
+    fn answers_late(&mut self, case: &Case) -> Result<Option<Duration>, ProbeError>;
+
     /// Cost of a probe that fails in a way of this family over the cost of one that passes, as measured so far; at least 1.
     fn cost_ratio(&self, family: Family) -> f64;
 }

@@ -4,7 +4,9 @@ use super::blame::{GapRule, settle_gap};
 use super::pool::Pool;
 use super::probe::{Freshness, Observation, ProbeError, Prober};
 use super::signature::Family;
+use super::verdict::Verdict;
 use crate::problem::Case;
+use std::time::Duration;
 
 /// Probes on the first seat of a pool, or on spares.
 #[derive(Debug)]
@@ -32,6 +34,15 @@ impl Prober for PoolProber<'_> {
             remapped: result.remapped,
             took: result.took,
         })
+    }
+
+    fn answers_late(&mut self, case: &Case) -> Result<Option<Duration>, ProbeError> {
+        let result = self.pool.long_look(case, self.seed)?;
+        let late = !matches!(result.verdict, Verdict::Hang { .. });
+        if late {
+            self.pool.raise_limit();
+        }
+        Ok(late.then_some(result.took))
     }
 
     fn cost_ratio(&self, family: Family) -> f64 {

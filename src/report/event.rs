@@ -74,6 +74,8 @@ pub struct Summary {
     pub coverage: crate::search::Coverage,
     /// Cases with harmless reads between rows.
     pub gap_notes: u64,
+    /// Cases that answered past the time limit, and do not hang.
+    pub slow: u64,
     /// Bad cases counted for findings that were known.
     pub known: BTreeMap<String, u64>,
     /// Bad cases that were not looked into: the cap of shrinks for their signature was reached, or the run ended.

@@ -179,6 +179,9 @@ fn end(s: &Summary, quiet: bool) -> String {
     if s.gap_notes > 0 {
         let _ = write!(out, "\n{} cases read between rows without harm", s.gap_notes);
     }
+    if s.slow > 0 {
+        let _ = write!(out, "\n{} of the hangs answered when given longer: slow, no failures", s.slow);
+    }
     match s.findings.len() {
         0 if s.is_undecided() => out.push_str(
             "\nnot a clean run: cases failed and none was looked into before it ended; one of every kind is in the folder raw \

@@ -311,6 +311,19 @@ impl<'a> Engine<'a> {
         self.forget();
     }
 
+    /// Whether the current case, a hang, answers when given longer: it was only slow, and so may be what led here.
+    pub fn was_slow(&mut self) -> Result<bool, ProbeError> {
+        if !matches!(self.verdict, Verdict::Hang { .. }) {
+            return Ok(false);
+        }
+        let case = self.case(&self.current);
+        let late = self.prober.answers_late(&case)?;
+        if let Some(took) = late {
+            (self.events)(ShrinkEvent::Slow { case: &case, took });
+        }
+        Ok(late.is_some())
+    }
+
     fn forget(&mut self) {
         self.beliefs = beliefs(self.problem, self.options, &self.start.params);
         self.judged.clear();

@@ -98,11 +98,30 @@ pub fn shrink(
     let began = Instant::now();
     problem.check(&start.params)?;
     on_event(ShrinkEvent::Phase("confirm the start"));
-    let (start, stopped) = confirm_start(start, wanted, prober, options, on_event)?;
-    let mut engine = Engine::new(problem, start, prober, options, on_event);
-    let mut found = witness::Found::default();
-    let stopped = stopped.or_else(|| run(&mut engine, &mut found).err());
-    Ok(collect(engine, found, stopped, began.elapsed()))
+    let mut before = Probes::default();
+    loop {
+        let (confirmed, stopped) = confirm_start(start, wanted, prober, options, on_event)?;
+        let mut engine = Engine::new(problem, confirmed, &mut *prober, options, &mut *on_event);
+        let mut found = witness::Found::default();
+        let ended = match stopped {
+            Some(error) => Err(error),
+            None => run(&mut engine, &mut found),
+        };
+        if ended == Ok(Ended::Slow) {
+            before.add(engine.probes);
+            continue;
+        }
+        engine.probes.add(before);
+        return Ok(collect(engine, found, ended.err(), began.elapsed()));
+    }
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Done,
+    /// It followed cases that are slow and do not hang. The time limit is longer now: it has to start again.
+    Slow,
 }
 
 /// Runs the start in fresh processes, `confirm` times and more where the runs disagree, and settles which failure is
@@ -157,20 +176,22 @@ fn confirm_start(
 
 /// Descends and certifies until both agree: a witness that fails is a smaller case, and a minimal case that turns out to
 /// be flaky needs the descent again with passes repeated.
-fn run(e: &mut Engine, found: &mut witness::Found) -> Result<(), ProbeError> {
+fn run(e: &mut Engine, found: &mut witness::Found) -> Result<Ended, ProbeError> {
     for _ in 0..ROUNDS {
         e.phase("shrink");
         descend(e)?;
         e.phase("confirm");
-        if witness::confirm_minimal(e)? == witness::Confirmed::Again {
-            continue;
+        match witness::confirm_minimal(e)? {
+            witness::Confirmed::Again => continue,
+            witness::Confirmed::Slow => return Ok(Ended::Slow),
+            witness::Confirmed::Done => {}
         }
         e.phase("witnesses");
         if witness::certify(e, found)? == witness::Confirmed::Done {
             break;
         }
     }
-    Ok(())
+    Ok(Ended::Done)
 }
 
 /// Runs the moves until none of them finds anything.

@@ -110,6 +110,12 @@ impl Probes {
             _ => self.other += 1,
         }
     }
+
+    pub fn add(&mut self, more: Probes) {
+        self.passed += more.passed;
+        self.faulted += more.faulted;
+        self.other += more.other;
+    }
 }
 
 /// The end of a shrink.
@@ -159,6 +165,11 @@ pub enum NotShrunk {
 pub enum ShrinkEvent<'a> {
     /// A new phase begins.
     Phase(&'static str),
+    /// The smallest case so far was slow, no hang: shrinking starts again, with a longer time limit.
+    Slow {
+        case: &'a Case,
+        took: Duration,
+    },
     Probed {
         case: &'a Case,
         freshness: Freshness,

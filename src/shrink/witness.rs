@@ -33,13 +33,18 @@ pub struct Found {
 pub enum Confirmed {
     Done,
     Again,
+    /// The minimal case is no hang, only slow.
+    Slow,
 }
 
 /// Runs the minimal case in fresh processes until its rate is known well enough.
 ///
 /// Where it never fails, what ran before it in a warm process took part: the search goes back to the last accepted case
-/// that fails by itself, and goes on in fresh processes only.
+/// that fails by itself, and goes on in fresh processes only. Where it hangs, it first has to do so when given longer.
 pub fn confirm_minimal(e: &mut Engine) -> Result<Confirmed, ProbeError> {
+    if e.was_slow()? {
+        return Ok(Confirmed::Slow);
+    }
     let mut again = Confirmed::Done;
     loop {
         let minimal = e.current.clone();

@@ -1,4 +1,4 @@
-use super::super::{ChoiceEffect, Direction, NotShrunk, Options, Shrunk, WitnessStatus, shrink};
+use super::super::{ChoiceEffect, Direction, NotShrunk, Options, ShrinkEvent, Shrunk, WitnessStatus, shrink};
 use super::boundaries::{narrowed, run, start, witness};
 use super::oracle::{Oracle, PASS, fault, wrong};
 use super::rules::{Call, Rule};
@@ -7,6 +7,8 @@ use crate::exec::{Freshness, Place, ProbeError, Sample, Signature, Verdict, Wron
 use crate::problem::{Builtin, Case, Problem};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::cell::Cell;
+use std::rc::Rc;
 
 const SUM_OF_B: Rule = Rule::Wrap { operand: 1, alone: false, bytes: false, bits: 31 };
 
@@ -215,4 +217,42 @@ fn a_start_that_passes_or_is_no_case_is_refused() {
     let other = Signature::of(&fault("A", Access::Read, Place::Far)).unwrap();
     let outcome = shrink(&problem, &start, Some(&other), &mut oracle, &Options::default(), &mut |_| {});
     assert!(matches!(outcome, Err(NotShrunk::AnotherSignature(_))));
+}
+
+/// A loop over K that never ends from 5000 on, and takes a second for 1000 before: the time limit is two seconds.
+fn endless(limit: &Rc<Cell<u32>>) -> impl FnMut(&Case, Freshness) -> Verdict + use<> {
+    let limit = Rc::clone(limit);
+    move |case, _| {
+        let seconds = match Call::of(case).k {
+            k @ 0..5000 => k / 1000,
+            _ => i128::MAX,
+        };
+        if seconds > 2 * i128::from(limit.get()) { Verdict::Hang { after_ms: 2000 } } else { PASS }
+    }
+}
+
+#[test]
+fn a_slow_case_is_not_taken_for_a_hang() {
+    let problem = narrowed("gemm", &[("m", "1"), ("n", "1")], &[]);
+    let start = start(&problem, &[("k", "80000"), ("lda", "7"), ("ldb", "80000")]);
+    let limit = Rc::new(Cell::new(1));
+    let mut oracle = Oracle { limit: Rc::clone(&limit), ..Oracle::new(endless(&limit)) };
+    let mut restarts = 0;
+    let shrunk = shrink(&problem, &start, None, &mut oracle, &Options::default(), &mut |event| {
+        restarts += u32::from(matches!(event, ShrinkEvent::Slow { .. }));
+    });
+    let shrunk = shrunk.unwrap();
+    assert_eq!((restarts, limit.get()), (1, 4));
+    assert_eq!(shrunk.minimal.params[problem.param("k").unwrap()], 5000);
+    assert!(shrunk.confirmed.bad >= 3 && shrunk.confirmed.passes == 0);
+}
+
+#[test]
+fn a_start_that_is_slow_is_no_finding() {
+    let problem = narrowed("gemm", &[("m", "1"), ("n", "1")], &[]);
+    let start = start(&problem, &[("k", "4999")]);
+    let limit = Rc::new(Cell::new(1));
+    let mut oracle = Oracle { limit: Rc::clone(&limit), ..Oracle::new(endless(&limit)) };
+    let outcome = shrink(&problem, &start, None, &mut oracle, &Options::default(), &mut |_| {});
+    assert_eq!(outcome.unwrap_err(), NotShrunk::DoesNotFail(20));
 }

@@ -3,6 +3,8 @@
 use crate::device::Access;
 use crate::exec::{Family, Fault, Freshness, Hit, Observation, Place, ProbeError, Prober, Verdict, Wrong, WrongKind};
 use crate::problem::Case;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Answers from a rule, and counts.
@@ -12,11 +14,13 @@ pub struct Oracle<F> {
     pub probes: u64,
     /// Probes that are answered; then the time is up.
     pub budget: u64,
+    /// The time limit, in multiples of the first one: for rules of cases that take long.
+    pub limit: Rc<Cell<u32>>,
 }
 
 impl<F: FnMut(&Case, Freshness) -> Verdict> Oracle<F> {
     pub fn new(rule: F) -> Oracle<F> {
-        Oracle { rule, ratio: 40.0, probes: 0, budget: u64::MAX }
+        Oracle { rule, ratio: 40.0, probes: 0, budget: u64::MAX, limit: Rc::new(Cell::new(1)) }
     }
 }
 
@@ -33,6 +37,16 @@ impl<F: FnMut(&Case, Freshness) -> Verdict> Prober for Oracle<F> {
             remapped: 0,
             took: Duration::ZERO,
         })
+    }
+
+    fn answers_late(&mut self, case: &Case) -> Result<Option<Duration>, ProbeError> {
+        let limit = self.limit.get();
+        self.limit.set(4 * limit);
+        let late = !matches!((self.rule)(case, Freshness::Fresh), Verdict::Hang { .. });
+        if !late {
+            self.limit.set(limit);
+        }
+        Ok(late.then_some(Duration::from_secs(20)))
     }
 
     fn cost_ratio(&self, _family: Family) -> f64 {

@@ -19,7 +19,7 @@ fn run(problem: &Problem, rule: &Rule, start: &Case, options: &Options) -> (Shru
         ShrinkEvent::Probed { observation, .. } => {
             ended += u64::from(shrinking && observation.verdict.ends_worker());
         }
-        ShrinkEvent::Accepted(_) => {}
+        ShrinkEvent::Accepted(_) | ShrinkEvent::Slow { .. } => {}
     };
     let shrunk = shrink(problem, start, None, &mut oracle, options, &mut on_event).unwrap();
     assert_eq!(shrunk.stopped, None);
