@@ -101,12 +101,12 @@ models! {
     partitioned_i32_is_found_and_shrunk: "allgather" "partitioned-i32",
 }
 
-/// Each failing run costs its deadline, so the default of 10 s would leave no room for a minute. Pinned to one row, one column
-/// and a short unroll, a case that ends does so well within a second.
+/// Each failing run costs its time limit, so the default of 10 s would leave no room for a minute. On a machine on which a case
+/// with one row and one column takes longer, the run raises the limit.
 #[test]
 fn hang_is_found_and_shrunk() {
-    let more = "--case-timeout 700ms --set m=1 --set n=1 --set batch=1 --range k=1..2000000";
-    nearly_all_are_least(&hunts("gemm", "hang,unroll=8", more, 1..=count(1, 3)));
+    let more = "--case-timeout 400ms --set m=1 --set n=1 --set batch=1";
+    nearly_all_are_least(&hunts("gemm", "hang", more, 1..=count(1, 3)));
 }
 
 /// Models whose kernel is short to replay, so that a start can be known to fail before it is run.
