@@ -180,6 +180,7 @@ fn campaign<'a>(
             gap_rule: output::gap_rule(&hunt.exec),
             profile: output::profile_word(hunt.profile).to_owned(),
             pins: session.pins.clone(),
+            keep_placement: hunt.placement.is_some(),
         },
         reporter,
         started: session.started,
