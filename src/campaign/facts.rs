@@ -351,8 +351,13 @@ fn stopped(why: &ProbeError) -> String {
     format!("shrinking ended early ({why}): the case may not be minimal, and witnesses may be missing")
 }
 
+/// Single values that were run: nothing is said of those between them.
 fn island(problem: &Problem, island: &Island) -> String {
     let p = &problem.params[island.param];
-    let again = island.bad_again.map_or_else(String::new, |v| format!(", fails again at {}", p.show(v)));
-    format!("{} passes again from {}{again}", p.name, p.show(island.from))
+    let again = island.bad_again.map_or_else(String::new, |v| format!(", {}={} fails again", p.name, p.show(v)));
+    let from = p.show(island.from);
+    format!(
+        "not every larger {} fails: {}={from} passes{again}; what lies between these values was not all run",
+        p.name, p.name
+    )
 }

@@ -14,7 +14,7 @@ fn comment(path: &str) -> Option<&'static str> {
     Some(match path {
         "minimal" => "The smallest case that fails in this way.",
         "fault" | "wrong" | "hang" | "crash" => "What the minimal case did.",
-        "signature" => "What stayed equal while the case shrank; what is absent is unknown.",
+        "signature" => "What the accepted cases have in common; near may have become far; what is absent is unknown.",
         "confirmation" => "Runs in fresh processes: the minimal case, and its good neighbours together.",
         "witness" => "Pairs around the line: the minimal case with this parameter changed and nothing else.",
         "far" => "A case comfortably past the line: the minimal case with these parameters changed.",

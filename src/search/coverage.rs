@@ -2,7 +2,7 @@
 
 use super::group::{Origin, Planned};
 use super::placing;
-use crate::problem::Problem;
+use crate::problem::{Assignment, Problem, Role};
 use serde::Serialize;
 use std::fmt;
 
@@ -12,7 +12,8 @@ pub struct OperandCoverage {
     pub name: String,
     /// Cases in which the operand exists.
     pub present: u64,
-    /// Cases with an extreme offset of at least 2^31 and 2^32 elements, then bytes.
+    /// Cases with an extreme offset of at least 2^31 and 2^32 elements, then bytes, from the pointer that the target is
+    /// given: a base offset is part of that pointer, and no arithmetic of the target.
     pub past_elements: [u64; 2],
     pub past_bytes: [u64; 2],
     /// Cases in which its edge is the edge of a page: the next byte is unmapped.
@@ -63,14 +64,16 @@ impl Coverage {
             _ => {}
         }
         let Ok(views) = problem.views(&planned.case.params) else { return };
+        let Ok(seen) = problem.views(&without_base_offsets(problem, &planned.case.params)) else { return };
         self.ran += 1;
         self.origins[origin.index()] += 1;
         self.can_be_silent += u64::from(planned.can_be_silent);
         let (mut past, mut at_edge) = (false, false);
-        for (count, view) in self.operands.iter_mut().zip(&views) {
+        for ((count, view), seen) in self.operands.iter_mut().zip(&views).zip(&seen) {
             let Some(view) = view.as_ref().filter(|v| !v.is_empty()) else { continue };
             let copies = [0, view.copies() - 1];
-            let far = |c: u32| view.highest(c).unsigned_abs().max(view.lowest(c).unsigned_abs());
+            let seen = seen.as_ref().unwrap_or(view);
+            let far = |c: u32| seen.highest(c).unsigned_abs().max(seen.lowest(c).unsigned_abs());
             let elements = copies.into_iter().map(far).max().unwrap_or(0);
             let bytes = elements.saturating_mul(view.element_bytes.unsigned_abs());
             count.present += 1;
@@ -87,6 +90,15 @@ impl Coverage {
         self.past += u64::from(past);
         self.at_edge += u64::from(at_edge);
     }
+}
+
+/// The case with every base pointer at element 0.
+fn without_base_offsets(problem: &Problem, params: &Assignment) -> Assignment {
+    let mut params = params.clone();
+    for (i, p) in problem.params.iter().enumerate().filter(|(_, p)| p.role == Role::Offset) {
+        params[i] = p.least();
+    }
+    params
 }
 
 impl fmt::Display for Coverage {
@@ -115,6 +127,17 @@ impl fmt::Display for Coverage {
 mod tests {
     use super::*;
     use crate::problem::{Builtin, Case, Placement};
+
+    #[test]
+    fn a_base_offset_is_part_of_the_pointer() {
+        let problem = Builtin::find("gemm").unwrap().problem();
+        let mut params = problem.plainest().unwrap();
+        params[problem.param("offB").unwrap()] = 3 << 30;
+        let case = Case { params, knobs: Default::default(), placement: Placement::END };
+        let mut coverage = Coverage::new(&problem, 4096);
+        coverage.record(&problem, &Planned { case, can_be_silent: false }, Origin::Edge, "pass");
+        assert_eq!((coverage.ran, coverage.past, coverage.operands[1].past_bytes), (1, 0, [0, 0]));
+    }
 
     #[test]
     fn only_cases_that_ran_count_as_covered() {
