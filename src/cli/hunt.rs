@@ -1,14 +1,15 @@
-//! `gemm`, `allgather`: a hunt from the command line to its exit status.
+//! `gemm`, `allgather`, `fuzz`: a hunt from the command line to its exit status.
 
 use super::args::{Hunt, Profile};
 use super::exit::{ExitStatus, Failure};
 use super::output;
-use super::session::{Request, Session};
+use super::session::{Request, Session, Subject};
 use crate::campaign::{Campaign, CampaignError, Options, Parts};
 use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
-use crate::finding::{Environment, Known, Store, store};
-use crate::problem::{Case, Narrow, Problem, Value};
+use crate::finding::known::Warning;
+use crate::finding::{Catalog, Environment, Known, Store, store};
+use crate::problem::{Case, Narrow, Placement, Problem, Value};
 use crate::report::event::{Event, Reporter, Summary};
 use crate::report::stdout::aside;
 use crate::search::corpus::{self, Seed};
@@ -24,10 +25,10 @@ const DEFAULT_CASES: u64 = 10_000;
 ///
 /// # Errors
 /// One sentence and its exit status.
-pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
+pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
     let (store, mut warnings) = Store::open(&hunt.exec.out).map_err(Failure::setup)?;
     let mut session = Session::open(Request {
-        problem,
+        subject: subject.clone(),
         target: &hunt.target,
         library: &hunt.library,
         pins: &hunt.pins,
@@ -36,9 +37,12 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         profile: Profile::Strided,
         exec: &hunt.exec,
         time: hunt.time,
-        work: super::session::builtin(problem)?.hunt_work,
+        work: subject.hunt_work(),
     })?;
-    let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.exec.out)]);
+    if hunt.placement.is_some() && session.described.placed_by_program {
+        return Err(Failure::usage("the program places its operands itself; leave out --placement"));
+    }
+    let (known, more) = known(&subject, hunt);
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
@@ -57,11 +61,25 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
     finish(&session, hunt, &summary, error)
 }
 
+/// The findings there are, and what has to be said of them.
+fn known(subject: &Subject, hunt: &Hunt) -> (Known, Vec<Warning>) {
+    let catalog = Catalog::with(subject.manifest().cloned());
+    let folders = [hunt.regressions.clone(), store::findings(&hunt.exec.out)];
+    let (known, mut warnings) = Known::load(&folders, &catalog);
+    for entry in known.entries() {
+        let facts = entry.finding.facts();
+        let manifest = subject.manifest().filter(|m| m.name() == facts.problem.name);
+        let change = manifest.and_then(|m| m.change_since(&facts.target));
+        warnings.extend(change.map(|text| Warning(format!("{}: {text}", entry.name))));
+    }
+    (known, warnings)
+}
+
 fn started(session: &Session, hunt: &Hunt) -> Event {
     let description = &session.pool.hello().description;
     Event::Started {
         version: env!("CARGO_PKG_VERSION"),
-        problem: session.builtin.name.to_owned(),
+        problem: session.described.name.clone(),
         target: session.target.to_string(),
         title: description.title.clone(),
         model: description.model,
@@ -77,10 +95,16 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
     let arena = session.pool.hello().arena;
     let caps = session.pool.settings().caps;
     let len = i128::from(arena.len);
+    let foreign = session.pool.spec().foreign.is_some();
+    // A foreign program maps what it likes; what it cannot have it skips.
+    let (span, whole, moat) = match foreign {
+        true => (i128::MAX, i128::MAX, 0),
+        false => (len / 8, len / 4 * 3, i128::from(least_moat(arena.len))),
+    };
     let limits = SpanLimits {
-        span_bytes: len / 8,
-        arena_bytes: len / 4 * 3,
-        moat_bytes: i128::from(least_moat(arena.len)),
+        span_bytes: span,
+        arena_bytes: whole,
+        moat_bytes: moat,
         work: i128::from(caps.work),
         elements: caps.elements(),
         memory: i128::from(caps.memory),
@@ -94,11 +118,11 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
             Profile::Packed => search::Profile::Packed,
         },
         limits,
-        placement: hunt.placement,
+        placement: hunt.placement.or(session.described.placed_by_program.then_some(Placement::END)),
         knobs: knobs(session)?,
         ..search::Options::default()
     };
-    let corpus = seeds(session.problem(), &session.builtin.problem(), hunt)?;
+    let corpus = seeds(session.problem(), &session.described, foreign, hunt)?;
     Generator::new(Arc::clone(session.problem()), hunt.seed, options, corpus).map_err(Failure::usage)
 }
 
@@ -111,13 +135,15 @@ fn knobs(session: &Session) -> Result<BTreeMap<String, Vec<Value>>, Failure> {
 }
 
 /// Seed cases: those of the folder, else the ones that come with the program, each moved into the restrictions.
-fn seeds(narrowed: &Problem, problem: &Problem, hunt: &Hunt) -> Result<Vec<Case>, Failure> {
+fn seeds(narrowed: &Problem, problem: &Problem, foreign: bool, hunt: &Hunt) -> Result<Vec<Case>, Failure> {
     let seeds: Vec<Seed> = match &hunt.corpus {
         Some(folder) => corpus::read_folder(folder, &problem.name)
             .map_err(Failure::usage)?
             .into_iter()
             .map(|(_, seed)| seed)
             .collect(),
+        // Those of a built-in problem of the same name are none of this one's.
+        None if foreign => vec![],
         None => corpus::built_in(&problem.name).map_err(Failure::usage)?,
     };
     let mut cases = vec![];
@@ -143,7 +169,7 @@ fn campaign<'a>(
             journal: store::JOURNAL_FORMAT,
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
-            problem: session.builtin.name,
+            problem: &session.described.name,
             target: &target,
             seed: hunt.seed,
         })
@@ -154,12 +180,12 @@ fn campaign<'a>(
     };
     Ok(Campaign::new(Parts {
         pool: &session.pool,
-        problem: session.builtin.problem(),
+        problem: Arc::clone(&session.described),
         target: session.target.clone(),
         generator,
         known,
         store,
-        environment: Environment::read("cpu", &session.pool.hello().description),
+        environment: Environment::read(session.device(), &session.pool.hello().description),
         options: Options {
             cases,
             keep_going: hunt.keep_going,

@@ -162,7 +162,7 @@ fn a_broken_file_is_a_warning_and_the_others_are_read() {
     std::fs::write(group.join(".half.toml"), "format").unwrap();
     std::fs::write(dir.path().join("README.md"), "no finding").unwrap();
     std::os::unix::fs::symlink(dir.path(), group.join("loop")).unwrap();
-    let (known, warnings) = Known::load(&[dir.path().to_owned(), dir.path().join("none")]);
+    let (known, warnings) = Known::load(&[dir.path().to_owned(), dir.path().join("none")], &Catalog::default());
     assert_eq!(known.entries().len(), 1);
     assert_eq!(known.entries()[0].name, finding.name());
     assert_eq!(warnings.len(), 1, "{warnings:?}");

@@ -50,10 +50,13 @@ impl Reporter for Plain {
                 }
                 self.say(&line);
             }
-            Event::SelfTest { proven, not_detectable, seconds } if !self.quiet => {
+            Event::SelfTest { proven, not_detectable, not_proven, seconds } if !self.quiet => {
                 let mut line = format!("self-test: {} proven in {seconds:.1} s", proven.join(", "));
                 if !not_detectable.is_empty() {
                     let _ = write!(line, "; not detectable here: {}", not_detectable.join(", "));
+                }
+                if !not_proven.is_empty() {
+                    let _ = write!(line, "; not proven: {}", not_proven.join(", "));
                 }
                 self.say(&line);
             }

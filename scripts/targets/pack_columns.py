@@ -1,0 +1,49 @@
+"""A kernel under shrinkfault, with a planted defect: it keeps element offsets in 16 bits.
+
+    shrinkfault fuzz scripts/targets/pack_columns.toml
+"""
+import json
+import sys
+from array import array
+
+
+def pack_columns(source, rows, cols, ld, unroll):
+    """The kernel: packs `cols` columns of `rows` elements, rows `ld` elements apart, one column after the other."""
+    packed = array("q")
+    for column in range(cols):
+        for first in range(0, rows, unroll):
+            for row in range(first, min(first + unroll, rows)):
+                packed.append(source[(row * ld + column) & 0xFFFF])  # the defect
+    return packed
+
+
+def value(offset, seed):
+    """What an element holds: a function of its offset, so that an element that is read from elsewhere shows."""
+    return (offset * 2654435761 + seed * 40503) % 4294967291
+
+
+def run(case):
+    params, seed = case["params"], case["seed"]
+    rows, cols, ld = params["rows"], params["cols"], params["ld"]
+    unroll = case["knobs"].get("unroll", 1)  # a case need not name every knob
+    if unroll > rows:
+        return {"verdict": "refused", "detail": "the unroll is longer than a column"}
+    source = array("q", (value(offset, seed) for offset in range((rows - 1) * ld + cols)))
+    packed = pack_columns(source, rows, cols, ld, unroll)
+    right = [value(row * ld + column, seed) for column in range(cols) for row in range(rows)]
+    wrong = [i for i, (have, want) in enumerate(zip(packed, right)) if have != want]
+    if not wrong:
+        return {"verdict": "pass", "kernel": "pack_columns"}
+    column, row = divmod(wrong[0], rows)
+    return {"verdict": "wrong", "operand": "packed", "first": [column, row], "count": len(wrong), "compared": len(right),
+            "kernel": "pack_columns"}
+
+
+def say(line):
+    print(json.dumps(line), flush=True)
+
+
+say({"shrinkfault": 1})
+for text in sys.stdin:
+    case = json.loads(text)
+    say({"id": case["id"], **run(case)})
