@@ -115,8 +115,10 @@ impl Manifest {
             work: None,
             placed_by_program: true,
         };
-        let extras = operands::operands(&top, &mut problem)?;
+        let tables = operands::names(&top, &mut problem)?;
+        // The author's constraints first: what follows from allocations is repaired only after them.
         params::constraints(&top, &mut problem)?;
+        let extras = operands::fill_all(&tables, &mut problem)?;
         has_a_case(&source, &problem)?;
         Ok(Manifest {
             path: path.to_owned(),

@@ -22,19 +22,24 @@ const KEYS: [&str; 13] = [
     "note",
 ];
 
-/// Reads the operands into the problem; what it has no place for is returned, by operand.
-pub(super) fn operands(top: &Fields<'_>, problem: &mut Problem) -> Result<Vec<Extra>, ManifestError> {
+/// The tables of the operands, with their names and element types in the problem: expressions may say `sizeof` of any of
+/// them.
+pub(super) fn names<'t>(top: &Fields<'t>, problem: &mut Problem) -> Result<Vec<Fields<'t>>, ManifestError> {
     let list = top.need("operands", "[[operands]] with name, dtype, access and dims")?;
     let nodes = list.list("[[operands]] tables")?;
     if nodes.is_empty() || nodes.len() > MOST {
         return Err(list.error(format!("a problem has 1 to {MOST} operands")));
     }
     let tables = nodes.iter().map(|n| n.fields(&KEYS)).collect::<Result<Vec<_>, _>>()?;
-    // Names and element types first: expressions may say `sizeof` of any operand.
     for (node, fields) in nodes.iter().zip(&tables) {
         let operand = named(node, fields, problem)?;
         problem.operands.push(operand);
     }
+    Ok(tables)
+}
+
+/// Fills in the rest of the operands; what the problem has no place for is returned, by operand.
+pub(super) fn fill_all(tables: &[Fields<'_>], problem: &mut Problem) -> Result<Vec<Extra>, ManifestError> {
     tables.iter().enumerate().map(|(i, fields)| fill(fields, i, problem)).collect()
 }
 
