@@ -27,6 +27,7 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
         confirm: 3,
         strict_gaps: false,
         quiet: false,
+        stats: false,
     };
     let session = Session::open(Request {
         subject: Subject::Builtin(super::session::builtin("gemm")?),

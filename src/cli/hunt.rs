@@ -16,6 +16,7 @@ use crate::search::corpus::{self, Seed};
 use crate::search::{self, Generator, SpanLimits};
 use crate::worker::layout::least_moat;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Cases of a hunt for which neither --time nor --cases is given.
@@ -42,7 +43,11 @@ pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatu
     if hunt.placement.is_some() && session.described.placed_by_program {
         return Err(Failure::usage("the program places its operands itself; leave out --placement"));
     }
-    let (known, more) = known(&subject, hunt);
+    let regressions = hunt.regressions.clone().unwrap_or_else(|| store::REGRESSIONS.into());
+    if hunt.regressions.is_some() && !regressions.is_dir() {
+        aside!("warning: --regressions {} is no folder: no finding is known from it", regressions.display());
+    }
+    let (known, more) = known(&subject, &[regressions, store::findings(&hunt.exec.out)]);
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
@@ -62,10 +67,9 @@ pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatu
 }
 
 /// The findings there are, and what has to be said of them.
-fn known(subject: &Subject, hunt: &Hunt) -> (Known, Vec<Warning>) {
+fn known(subject: &Subject, folders: &[PathBuf]) -> (Known, Vec<Warning>) {
     let catalog = Catalog::with(subject.manifest().cloned());
-    let folders = [hunt.regressions.clone(), store::findings(&hunt.exec.out)];
-    let (known, mut warnings) = Known::load(&folders, &catalog);
+    let (known, mut warnings) = Known::load(folders, &catalog);
     for entry in known.entries() {
         let facts = entry.finding.facts();
         let manifest = subject.manifest().filter(|m| m.name() == facts.problem.name);
@@ -195,6 +199,7 @@ fn campaign<'a>(
             gap_rule: output::gap_rule(&hunt.exec),
             profile: output::profile_word(hunt.profile).to_owned(),
             pins: session.pins.clone(),
+            keep_placement: hunt.placement.is_some(),
         },
         reporter,
         started: session.started,

@@ -194,7 +194,7 @@ fn from_text(text: &str, problem: Option<&str>, catalog: &Catalog) -> Result<Cas
     };
     let Described { problem, manifest } = catalog.describe(name, None)?;
     let mut rows: Vec<(String, Value)> = vec![];
-    for part in list.split(',') {
+    for part in list.split([',', ' ']).filter(|part| !part.is_empty()) {
         match part.split_once('=') {
             Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
                 let name = name.trim().to_owned();

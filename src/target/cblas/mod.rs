@@ -18,6 +18,7 @@ mod call;
 mod identity;
 mod library;
 mod symbols;
+mod text;
 mod width;
 
 #[cfg(test)]
@@ -27,4 +28,5 @@ pub use adapter::Adapter;
 pub use call::{GemmCall, Real, Refusal};
 pub use library::{CblasError, Description, Library, describe, find};
 pub use symbols::{Decoration, Interface};
+pub use text::call_text;
 pub use width::IntWidth;
