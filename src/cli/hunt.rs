@@ -100,21 +100,25 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
     let caps = session.pool.settings().caps;
     let len = i128::from(arena.len);
     let foreign = session.pool.spec().foreign.is_some();
-    // A foreign program maps what it likes; what it cannot have it skips.
-    let (span, whole, moat) = match foreign {
-        true => (i128::MAX, i128::MAX, 0),
-        false => (len / 8, len / 4 * 3, i128::from(least_moat(arena.len))),
-    };
-    let limits = SpanLimits {
-        span_bytes: span,
-        arena_bytes: whole,
-        moat_bytes: moat,
+    let common = SpanLimits {
         work: i128::from(caps.work),
         elements: caps.elements(),
-        memory: i128::from(caps.memory),
         page_bytes: arena.page_bytes as i64,
         sampled: session.pool.hello().description.model,
         ..SpanLimits::default()
+    };
+    let limits = if foreign {
+        // It maps what it likes, in as many pieces as it likes; what it cannot have it skips.
+        let any = i128::MAX;
+        SpanLimits { span_bytes: any, arena_bytes: any, moat_bytes: 0, memory: any, fragments: any, ..common }
+    } else {
+        SpanLimits {
+            span_bytes: len / 8,
+            arena_bytes: len / 4 * 3,
+            moat_bytes: i128::from(least_moat(arena.len)),
+            memory: i128::from(caps.memory),
+            ..common
+        }
     };
     let options = search::Options {
         profile: match hunt.profile {

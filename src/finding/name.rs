@@ -216,6 +216,19 @@ mod tests {
         assert_ne!(name(&other), name(&base));
     }
 
+    #[test]
+    fn a_manifest_counts_by_its_name_alone() {
+        let target = |text: &str| text.parse::<TargetSpec>().unwrap();
+        let filed = target("manifest:toy,sha256=0123456789abcdef@scripts/toy.toml");
+        let moved = target("manifest:toy,sha256=fedcba9876543210@/elsewhere/other.toml");
+        assert!(same_target(&filed, &moved));
+        assert!(!same_target(&filed, &target("manifest:toys,sha256=0123456789abcdef@scripts/toy.toml")));
+        assert_eq!(group(&filed), "toy");
+        let named = |target: &TargetSpec| name(&Facts { target: target.clone(), ..atlas() });
+        assert_eq!(named(&filed), named(&moved));
+        assert!(named(&filed).starts_with("toy-b-read-far-"), "{}", named(&filed));
+    }
+
     proptest! {
         #[test]
         fn names_hold_lower_case_letters_digits_and_dashes_only(facts in facts(), family in "\\PC{0,40}") {
