@@ -243,7 +243,7 @@ fn blame(pool: &Pool, worker: &Process, job: &Job, id: u64, death: &Death) -> Ve
 fn describe(death: &Death) -> String {
     match death {
         Death::Deadline { after } => {
-            format!("silent for {} s before it announced a case; raise --case-timeout", after.as_secs_f64())
+            format!("silent for {} s before it announced a case; raise --start-timeout", after.as_secs_f64())
         }
         Death::Protocol(what) => what.clone(),
         Death::Ended { exit, stderr_tail, .. } => {
