@@ -1,5 +1,6 @@
 //! Programs of other people, started from a manifest: their process, their lines, their verdicts.
 
+mod identity;
 pub mod lines;
 mod place;
 pub mod plant;

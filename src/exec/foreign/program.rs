@@ -1,8 +1,9 @@
 //! One foreign program seen from outside: its process, its pipes, what it owes.
 
 use super::Foreign;
+use super::identity::description;
 use super::lines::{Line, Reply, cut, parse};
-use super::verdict::{Told, of_death};
+use super::verdict::{Said, Told, of_death};
 use crate::evidence::symbol::Modules;
 use crate::exec::channel::{ChannelError, LineChannel};
 use crate::exec::child::{Child, Exit};
@@ -13,9 +14,7 @@ use crate::exec::tail::Tail;
 use crate::exec::verdict::Verdict;
 use crate::exec::worker::{Death, Heard, Read, WorkerError, describe_exit, last_line, read};
 use crate::problem::{Flush, Instance, Value};
-use crate::target::Description;
 use serde_json::{Map, Value as Json, json};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -29,8 +28,6 @@ const ENDING: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_millis(300);
 /// Pages of a CPU: what coverage counts edges by.
 const PAGE_BYTES: u64 = 4096;
-/// Largest file of a program whose digest goes into the environment.
-const LARGEST_PROGRAM: u64 = 64 << 20;
 
 /// A program that was started and has not been heard of yet.
 #[derive(Debug)]
@@ -55,10 +52,10 @@ pub struct Program {
     owed: VecDeque<(u64, u64)>,
     next: u64,
     told: Told,
-    /// Bytes of stderr at the last answer.
-    heard_stderr: u64,
     /// What it wrote to stdout that is not of the protocol.
     log: Tail,
+    /// Bytes of stderr and of the log at the last answer.
+    heard: (u64, u64),
     /// It takes no more lines.
     deaf: bool,
 }
@@ -136,7 +133,7 @@ impl StartingProgram {
             modules: modules.clone(),
         };
         Ok(Program {
-            heard_stderr: self.child.stderr_total(),
+            heard: (self.child.stderr_total(), 0),
             child: self.child,
             channel: Some(self.channel),
             foreign: foreign.clone(),
@@ -363,7 +360,7 @@ impl Program {
         let modules = self.told.modules.clone();
         let told = std::mem::replace(&mut self.told, Told { modules, ..Told::default() });
         self.child.drain_stderr();
-        self.heard_stderr = self.child.stderr_total();
+        self.heard = (self.child.stderr_total(), self.log.total());
         if reply.word == super::lines::Word::Fault {
             // A device context does not survive a fault.
             self.child.kill_group();
@@ -395,16 +392,19 @@ impl Program {
     }
 
     fn death(&self, exit: Exit) -> Death {
-        Death::Ended { exit, fault: None, stderr_tail: self.said() }
+        Death::Ended { exit, fault: None, stderr_tail: self.said().last_words().to_owned() }
     }
 
-    /// What it wrote since its last answer: to stderr, or, where that is nothing, to stdout beside the protocol.
-    fn said(&self) -> String {
-        let tail = self.child.stderr_tail();
-        let fresh = usize::try_from(self.child.stderr_total() - self.heard_stderr).unwrap_or(usize::MAX);
-        let fresh = &tail[tail.len().saturating_sub(fresh)..];
-        let bytes = if fresh.iter().all(u8::is_ascii_whitespace) { self.log.bytes() } else { fresh };
-        String::from_utf8_lossy(bytes).into_owned()
+    /// What it wrote since its last answer.
+    fn said(&self) -> Said {
+        let since = |bytes: &[u8], fresh: u64| {
+            let fresh = usize::try_from(fresh).unwrap_or(usize::MAX);
+            String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(fresh)..]).into_owned()
+        };
+        Said {
+            stderr: since(self.child.stderr_tail(), self.child.stderr_total() - self.heard.0),
+            log: since(self.log.bytes(), self.log.total() - self.heard.1),
+        }
     }
 
     /// Ends a program that broke the protocol.
@@ -423,23 +423,4 @@ impl Drop for Program {
             self.child.wait(GRACE);
         }
     }
-}
-
-fn description(foreign: &Foreign, identify: bool) -> Description {
-    let manifest = &foreign.manifest;
-    let mut identity = vec![];
-    if identify {
-        identity.push(("manifest".to_owned(), crate::manifest::shown(&manifest.path)));
-        identity.push(("manifest sha256".to_owned(), manifest.sha256.clone()));
-        let files = manifest.command.iter().map(|word| (word, manifest.folder().join(word)));
-        for (word, path) in files {
-            let small = std::fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST_PROGRAM);
-            if let Some(bytes) = small.then(|| std::fs::read(&path).ok()).flatten() {
-                let digest: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
-                identity.push((format!("{word} sha256"), digest));
-            }
-        }
-    }
-    let title = format!("program `{}`", cut(&manifest.command.join(" ")));
-    Description { title, limits: vec![], identity, model: false }
 }

@@ -29,6 +29,21 @@ pub struct Told {
     pub modules: Modules,
 }
 
+/// What a program wrote beside the protocol since its last answer.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    pub stderr: String,
+    /// Lines of stdout that do not begin with `{`.
+    pub log: String,
+}
+
+impl Said {
+    /// Stderr, or the log where that says nothing.
+    pub fn last_words(&self) -> &str {
+        if self.stderr.trim().is_empty() { &self.log } else { &self.stderr }
+    }
+}
+
 /// The verdict that an answer states.
 ///
 /// # Errors
@@ -58,18 +73,18 @@ pub fn of_reply(reply: &Reply, told: &Told, instance: &Instance, foreign: &Forei
     })
 }
 
-/// The verdict on the case in flight when the program ended. `stderr` is what it wrote since the answer before.
-pub fn of_death(death: &Death, told: &Told, stderr: &str, instance: Option<&Instance>, foreign: &Foreign) -> Verdict {
+/// The verdict on the case in flight when the program ended.
+pub fn of_death(death: &Death, told: &Told, wrote: &Said, instance: Option<&Instance>, foreign: &Foreign) -> Verdict {
     let exit = match death {
         Death::Deadline { after } => return Verdict::Hang { after_ms: after.as_millis() as u64 },
         Death::Protocol(what) => return Verdict::Crash { how: what.clone(), code: None },
         Death::Ended { exit, .. } => *exit,
     };
-    let crash = |how: String| Verdict::Crash { how: format!("{how}: {}", quoted(stderr)), code: None };
+    let crash = |how: String| Verdict::Crash { how: format!("{how}: {}", quoted(wrote.last_words())), code: None };
     let how = describe_exit(exit);
     let said = told.evidence.clone().unwrap_or_default();
     let Some(instance) = instance else { return crash(how) };
-    if let Some(text) = device_text::find(stderr, &foreign.manifest.fault_texts) {
+    if let Some(text) = device_text::find(&wrote.stderr, &foreign.manifest.fault_texts) {
         let printed = Evidence { address: text.address, access: text.access, rank: None };
         let channel = format!("stderr: {}", text.line);
         return fault(joined(&said, Some(&printed)), told, instance, foreign, channel);
@@ -163,9 +178,96 @@ fn wrong(reply: &Reply, instance: &Instance) -> Wrong {
     }
 }
 
-/// The last lines of stderr that say something.
-fn quoted(stderr: &str) -> String {
-    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+/// The last lines that say something.
+fn quoted(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     let last: Vec<String> = lines[lines.len().saturating_sub(QUOTED_LINES)..].iter().map(|l| cut(l)).collect();
-    if last.is_empty() { "it said nothing on stderr".to_owned() } else { last.join(" | ") }
+    if last.is_empty() { "it said nothing".to_owned() } else { last.join(" | ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::symbol::Region;
+    use crate::manifest::Manifest;
+    use crate::problem::{Case, Placement};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    const TIB: u64 = 1 << 40;
+    /// Two rows of one element, 4096 elements apart: reads between them are allowed.
+    const TEXT: &str = "name = 'x'\ncommand = ['x']\n[params.n]\nmin = 2\nmax = 2\n[[operands]]\nname = 'A'\n\
+        dtype = 'f32'\naccess = 'rw'\ngaps = 'read'\ndims = [['n', '4096']]\n";
+
+    fn foreign(strict_gaps: bool) -> Foreign {
+        Foreign::new(Arc::new(Manifest::parse(Path::new("x.toml"), TEXT).unwrap()), strict_gaps)
+    }
+
+    fn instance() -> Instance {
+        let problem = Arc::clone(&foreign(false).manifest.problem);
+        let params = problem.plainest().unwrap();
+        problem.instance(Case { params, knobs: Default::default(), placement: Placement::END }).unwrap()
+    }
+
+    fn told(address: u64, access: Access) -> Told {
+        let region = |start: u64, end: u64, name: &str| Region { start, end, name: name.into() };
+        let regions = vec![region(TIB - 8192, TIB + (1 << 20), "[heap]"), region(9 * TIB, 9 * TIB + 8192, "[stack]")];
+        Told {
+            announced: true,
+            memory: vec![Memory { name: "A".into(), copy: 0, base: TIB, bytes: None }],
+            evidence: Some(Evidence { address: Some(address), access: Some(access), rank: None }),
+            modules: Modules { modules: vec![], regions },
+        }
+    }
+
+    fn died(exit: Exit, told: &Told, stderr: &str, strict: bool) -> Verdict {
+        let death = Death::Ended { exit, fault: None, stderr_tail: String::new() };
+        let wrote = Said { stderr: stderr.to_owned(), log: "an illegal memory access, said the log".to_owned() };
+        of_death(&death, told, &wrote, Some(&instance()), &foreign(strict))
+    }
+
+    fn segv(address: u64, access: Access, strict: bool) -> Verdict {
+        died(Exit::Signal(libc::SIGSEGV), &told(address, access), "", strict)
+    }
+
+    #[test]
+    fn an_address_of_the_process_itself_is_a_crash_unless_an_operand_lies_near() {
+        let how = |address| match segv(address, Access::Write, false) {
+            Verdict::Crash { how, .. } => how,
+            other => panic!("{other:?}"),
+        };
+        assert!(how(8).contains("in the first 64 KiB"));
+        assert!(how(TIB + (1 << 19)).contains("in [heap]"));
+        assert!(how(9 * TIB + 16).contains("in [stack]"));
+        assert!(how(9 * TIB - (8 << 20)).contains("below the stack"));
+        assert!(
+            matches!(segv(TIB - 4, Access::Write, false), Verdict::Fault(f) if f.hit.is_some()),
+            "A lies in the heap"
+        );
+        assert!(matches!(segv(TIB - (8 << 30), Access::Read, false), Verdict::Fault(f) if f.hit.is_some()));
+    }
+
+    #[test]
+    fn a_read_between_elements_that_the_manifest_allows_is_the_programs_to_map() {
+        assert!(matches!(segv(TIB + 64, Access::Read, false), Verdict::Skipped { state: false, .. }));
+        assert!(matches!(segv(TIB + 64, Access::Read, true), Verdict::Fault(_)), "--strict-gaps");
+        assert!(matches!(segv(TIB + 64, Access::Write, false), Verdict::Fault(_)), "a write");
+    }
+
+    #[test]
+    fn a_device_text_counts_on_stderr_only_and_whatever_the_exit_was() {
+        let silent = Told { evidence: None, ..told(0, Access::Read) };
+        let line = "x\nMemory access fault by GPU node-1 on address 0x10000004000. Reason: Unknown.\n";
+        for exit in [Exit::Signal(libc::SIGABRT), Exit::Code(1), Exit::Signal(libc::SIGSEGV)] {
+            let Verdict::Fault(fault) = died(exit, &silent, line, false) else { panic!("{exit:?}") };
+            assert_eq!((fault.address, fault.access), (Some(TIB + 0x4000), None));
+            assert_eq!(fault.hit.map(|h| h.place), Some(Place::Element));
+        }
+        assert!(
+            matches!(died(Exit::Code(1), &silent, "", false), Verdict::Crash { how, .. } if how.contains("the log"))
+        );
+        assert!(
+            matches!(died(Exit::Signal(libc::SIGBUS), &silent, "", false), Verdict::Fault(f) if f.address.is_none())
+        );
+    }
 }
