@@ -4,7 +4,7 @@ use super::args::{Hunt, Profile};
 use super::exit::{ExitStatus, Failure};
 use super::output;
 use super::session::{Request, Session, Subject};
-use crate::campaign::{Campaign, CampaignError, Options, Parts};
+use crate::campaign::{Campaign, CampaignError, Options, State};
 use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
 use crate::finding::known::Warning;
@@ -186,7 +186,7 @@ fn campaign<'a>(
         (None, None) => Some(DEFAULT_CASES),
         (cases, _) => cases,
     };
-    Ok(Campaign::new(Parts {
+    Ok(Campaign {
         pool: &session.pool,
         problem: Arc::clone(&session.described),
         target: session.target.clone(),
@@ -207,7 +207,8 @@ fn campaign<'a>(
         },
         reporter,
         started: session.started,
-    }))
+        state: State::new(&session.pool),
+    })
 }
 
 fn finish(
