@@ -9,6 +9,7 @@ pub mod evidence;
 pub mod exec;
 pub mod finding;
 pub mod hypothesis;
+pub mod manifest;
 pub mod problem;
 pub mod report;
 pub mod search;

@@ -26,6 +26,7 @@ fn pool(jobs: usize) -> Pool {
         start_timeout: Duration::from_secs(60),
         case_timeout: Duration::from_secs(30),
         env: vec![],
+        foreign: None,
     };
     let settings = Settings { jobs, caps: Caps::default(), case_timeout: spec.case_timeout, until: None };
     Pool::start(spec, Builtin::find("gemm").unwrap().problem(), settings, Interrupt::install().unwrap()).unwrap()

@@ -71,6 +71,7 @@ pub fn spec(target: &str) -> WorkerSpec {
         start_timeout: Duration::from_secs(60),
         case_timeout: Duration::from_secs(10),
         env: vec![],
+        foreign: None,
     }
 }
 

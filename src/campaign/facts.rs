@@ -281,14 +281,11 @@ pub fn evidence(verdict: &Verdict, element: Option<i64>) -> Vec<String> {
         Verdict::Fault(f) => fault(f, element),
         Verdict::Wrong(w) => {
             let mut out = vec![match w.kind {
-                WrongKind::Value => format!(
-                    "{} of {} elements of {} hold a wrong value, the first at index {:?}",
-                    w.count, w.compared, w.operand, w.first
-                ),
-                WrongKind::Unwritten => format!(
-                    "{} of {} elements of {} are wrong, the first, at index {:?}, was never written",
-                    w.count, w.compared, w.operand, w.first
-                ),
+                WrongKind::Value if w.first.is_empty() => format!("{} hold a wrong value", w.elements()),
+                WrongKind::Value => format!("{} hold a wrong value, the first at index {:?}", w.elements(), w.first),
+                WrongKind::Unwritten => {
+                    format!("{} are wrong, the first, at index {:?}, was never written", w.elements(), w.first)
+                }
                 WrongKind::Stray => format!("{} bytes that are no output were changed, at {}", w.count, w.operand),
             }];
             out.extend(w.hit.as_ref().map(|h| place(h, element)));

@@ -10,12 +10,11 @@ pub fn shown(problem: &Problem, case: &Case) -> ShownCase {
     for (name, value) in &case.knobs {
         short.push_str(&format!(" {name}={value}"));
     }
-    ShownCase {
-        params: problem.show(&case.params).into_iter().collect(),
-        knobs: case.knobs.clone(),
-        placement: case.placement.to_string(),
-        short: format!("{short} (placed {})", case.placement),
+    let placement = case.placement.to_string();
+    if !problem.placed_by_program {
+        short.push_str(&format!(" (placed {placement})"));
     }
+    ShownCase { params: problem.show(&case.params).into_iter().collect(), knobs: case.knobs.clone(), placement, short }
 }
 
 /// What is said of a case that answers past the time limit, which is `limit` from then on.

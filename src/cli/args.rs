@@ -28,6 +28,14 @@ pub enum Command {
         #[command(flatten)]
         hunt: Hunt,
     },
+    /// Hunt shapes of a program of your own, described by a manifest
+    #[command(after_help = FUZZ_HELP)]
+    Fuzz {
+        /// The manifest: a TOML file that describes the problem and names the program (docs/manifest.md)
+        manifest: PathBuf,
+        #[command(flatten)]
+        hunt: Hunt,
+    },
     /// Run one case once, with all detail
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
@@ -58,6 +66,8 @@ pub enum Command {
     },
     #[command(name = "__worker", hide = true)]
     Worker(WorkerArgs),
+    #[command(name = "__program", hide = true)]
+    Program,
 }
 
 /// Options of a hunt.
@@ -109,6 +119,9 @@ pub struct Hunt {
 pub struct RunArgs {
     /// A finding, a corpus case, or parameters such as gemm:m=4,n=9,k=3,ldb=2147483647
     pub case: String,
+    /// Manifest of the program, instead of the one that a finding names; or for parameters such as my-kernel:M=4
+    #[arg(long, value_name = "PATH")]
+    pub manifest: Option<PathBuf>,
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
     #[command(flatten)]
@@ -186,19 +199,19 @@ pub struct Exec {
     pub json: bool,
     /// Largest work of one case in multiply-adds or moved elements, and twice the most elements that its operands may
     /// have; above it a library skips, a model runs a sample [default: 2^21 in a hunt of gemm, on a model 2^20, 2^22 in
-    /// one of allgather; else 2^28, on a model 2^22]
+    /// one of allgather, 2^24 in one of a manifest; else 2^28, on a model 2^22]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_work: Option<u64>,
     /// Most memory mapped for one case, such as 512MiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     pub max_memory: u64,
     /// How long one case may take; a case that hangs must do so for four times as long when it runs alone, else it is
-    /// slow, and the limit grows
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    pub case_timeout: Duration,
-    /// How long a worker may take to start
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
-    pub start_timeout: Duration,
+    /// slow, and the limit grows [default: 10s, or what the manifest says]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub case_timeout: Option<Duration>,
+    /// How long a worker may take to start [default: 60s, or what the manifest says]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub start_timeout: Option<Duration>,
     /// Runs that must fail, each in a fresh process, before a case counts as confirmed
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub confirm: u32,
@@ -309,6 +322,17 @@ dtype (f32 bf16 f16 f64). Row i of rank r becomes row r*M + i of every output. A
 
 Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran (all
 refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
+
+const FUZZ_HELP: &str = "\
+The manifest describes parameters, constraints and operands, and names a program that reads cases as JSON lines from its
+stdin and answers them on its stdout. docs/manifest.md shows how to write both; scripts/targets/ has an example in C and one
+in Python. What the program's own memory lets it notice is up to the program, and the self-test says so.
+
+A finding names its manifest, so `run FINDING` and `shrink FINDING` find the program again; --manifest PATH overrides it.
+
+Exit codes: 0 nothing new, 1 new findings, 2 usage or a manifest that does not parse, 3 setup or self-test failed or the
+program broke the protocol, 4 device unhealthy, 6 nothing ran (all refused or skipped), 70 a bug of shrinkfault, 130 or 143
+interrupted.";
 
 const RUN_HELP: &str = "\
 The case is a finding, a corpus file, or parameters: gemm:m=4,n=9,k=3,ldb=2^31-1. Parameters that are not

@@ -2,7 +2,7 @@
 
 use super::args::{Exec, Library, Pins, Profile};
 use super::exit::{ExitStatus, Failure};
-use super::session::{Request, Session, small_moats};
+use super::session::{Request, Session, Subject, small_moats};
 use crate::finding::Environment;
 use crate::report::event::Event;
 use crate::report::stdout::say;
@@ -22,15 +22,15 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
         json: false,
         max_work: None,
         max_memory: 1 << 30,
-        case_timeout,
-        start_timeout: Duration::from_secs(60),
+        case_timeout: Some(case_timeout),
+        start_timeout: None,
         confirm: 3,
         strict_gaps: false,
         quiet: false,
         stats: false,
     };
     let session = Session::open(Request {
-        problem: "gemm",
+        subject: Subject::Builtin(super::session::builtin("gemm")?),
         target: "sim:clean",
         library: &Library { lib: None, int_width: None },
         pins: &Pins { set: vec![], range: vec![], dtype: None },
@@ -53,7 +53,7 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
     if let Some(warning) = small_moats(session.problem(), hello.arena) {
         say!("            warning: {warning}");
     }
-    if let Event::SelfTest { proven, not_detectable, seconds } = session.self_test()? {
+    if let Event::SelfTest { proven, not_detectable, seconds, .. } = session.self_test()? {
         say!("self-test   {} proven in {seconds:.1} s", proven.join(", "));
         if !not_detectable.is_empty() {
             say!("            not detectable here: {}", not_detectable.join(", "));

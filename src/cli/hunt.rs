@@ -1,20 +1,22 @@
-//! `gemm`, `allgather`: a hunt from the command line to its exit status.
+//! `gemm`, `allgather`, `fuzz`: a hunt from the command line to its exit status.
 
 use super::args::{Hunt, Profile};
 use super::exit::{ExitStatus, Failure};
 use super::output;
-use super::session::{Request, Session};
+use super::session::{Request, Session, Subject};
 use crate::campaign::{Campaign, CampaignError, Options, State};
 use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
-use crate::finding::{Environment, Known, Store, store};
-use crate::problem::{Case, Narrow, Problem, Value};
+use crate::finding::known::Warning;
+use crate::finding::{Catalog, Environment, Known, Store, store};
+use crate::problem::{Case, Narrow, Placement, Problem, Value};
 use crate::report::event::{Event, Reporter, Summary};
 use crate::report::stdout::aside;
 use crate::search::corpus::{self, Seed};
 use crate::search::{self, Generator, SpanLimits};
 use crate::worker::layout::least_moat;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Cases of a hunt for which neither --time nor --cases is given.
@@ -24,10 +26,10 @@ const DEFAULT_CASES: u64 = 10_000;
 ///
 /// # Errors
 /// One sentence and its exit status.
-pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
+pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
     let (store, mut warnings) = Store::open(&hunt.exec.out).map_err(Failure::setup)?;
     let mut session = Session::open(Request {
-        problem,
+        subject: subject.clone(),
         target: &hunt.target,
         library: &hunt.library,
         pins: &hunt.pins,
@@ -36,13 +38,16 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         profile: Profile::Strided,
         exec: &hunt.exec,
         time: hunt.time,
-        work: super::session::builtin(problem)?.hunt_work,
+        work: subject.hunt_work(),
     })?;
+    if hunt.placement.is_some() && session.described.placed_by_program {
+        return Err(Failure::usage("the program places its operands itself; leave out --placement"));
+    }
     let regressions = hunt.regressions.clone().unwrap_or_else(|| store::REGRESSIONS.into());
     if hunt.regressions.is_some() && !regressions.is_dir() {
         aside!("warning: --regressions {} is no folder: no finding is known from it", regressions.display());
     }
-    let (known, more) = Known::load(&[regressions, store::findings(&hunt.exec.out)]);
+    let (known, more) = known(&subject, &[regressions, store::findings(&hunt.exec.out)]);
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
@@ -61,11 +66,24 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
     finish(&session, hunt, &summary, error)
 }
 
+/// The findings there are, and what has to be said of them.
+fn known(subject: &Subject, folders: &[PathBuf]) -> (Known, Vec<Warning>) {
+    let catalog = Catalog::with(subject.manifest().cloned());
+    let (known, mut warnings) = Known::load(folders, &catalog);
+    for entry in known.entries() {
+        let facts = entry.finding.facts();
+        let manifest = subject.manifest().filter(|m| m.name() == facts.problem.name);
+        let change = manifest.and_then(|m| m.change_since(&facts.target));
+        warnings.extend(change.map(|text| Warning(format!("{}: {text}", entry.name))));
+    }
+    (known, warnings)
+}
+
 fn started(session: &Session, hunt: &Hunt) -> Event {
     let description = &session.pool.hello().description;
     Event::Started {
         version: env!("CARGO_PKG_VERSION"),
-        problem: session.builtin.name.to_owned(),
+        problem: session.described.name.clone(),
         target: session.target.to_string(),
         title: description.title.clone(),
         model: description.model,
@@ -81,16 +99,26 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
     let arena = session.pool.hello().arena;
     let caps = session.pool.settings().caps;
     let len = i128::from(arena.len);
-    let limits = SpanLimits {
-        span_bytes: len / 8,
-        arena_bytes: len / 4 * 3,
-        moat_bytes: i128::from(least_moat(arena.len)),
+    let foreign = session.pool.spec().foreign.is_some();
+    let common = SpanLimits {
         work: i128::from(caps.work),
         elements: caps.elements(),
-        memory: i128::from(caps.memory),
         page_bytes: arena.page_bytes as i64,
         sampled: session.pool.hello().description.model,
         ..SpanLimits::default()
+    };
+    let limits = if foreign {
+        // It maps what it likes, in as many pieces as it likes; what it cannot have it skips.
+        let any = i128::MAX;
+        SpanLimits { span_bytes: any, arena_bytes: any, moat_bytes: 0, memory: any, fragments: any, ..common }
+    } else {
+        SpanLimits {
+            span_bytes: len / 8,
+            arena_bytes: len / 4 * 3,
+            moat_bytes: i128::from(least_moat(arena.len)),
+            memory: i128::from(caps.memory),
+            ..common
+        }
     };
     let options = search::Options {
         profile: match hunt.profile {
@@ -98,11 +126,11 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
             Profile::Packed => search::Profile::Packed,
         },
         limits,
-        placement: hunt.placement,
+        placement: hunt.placement.or(session.described.placed_by_program.then_some(Placement::END)),
         knobs: knobs(session)?,
         ..search::Options::default()
     };
-    let corpus = seeds(session.problem(), &session.builtin.problem(), hunt)?;
+    let corpus = seeds(session.problem(), &session.described, foreign, hunt)?;
     Generator::new(Arc::clone(session.problem()), hunt.seed, options, corpus).map_err(Failure::usage)
 }
 
@@ -115,13 +143,15 @@ fn knobs(session: &Session) -> Result<BTreeMap<String, Vec<Value>>, Failure> {
 }
 
 /// Seed cases: those of the folder, else the ones that come with the program, each moved into the restrictions.
-fn seeds(narrowed: &Problem, problem: &Problem, hunt: &Hunt) -> Result<Vec<Case>, Failure> {
+fn seeds(narrowed: &Problem, problem: &Problem, foreign: bool, hunt: &Hunt) -> Result<Vec<Case>, Failure> {
     let seeds: Vec<Seed> = match &hunt.corpus {
         Some(folder) => corpus::read_folder(folder, &problem.name)
             .map_err(Failure::usage)?
             .into_iter()
             .map(|(_, seed)| seed)
             .collect(),
+        // Those of a built-in problem of the same name are none of this one's.
+        None if foreign => vec![],
         None => corpus::built_in(&problem.name).map_err(Failure::usage)?,
     };
     let mut cases = vec![];
@@ -147,7 +177,7 @@ fn campaign<'a>(
             journal: store::JOURNAL_FORMAT,
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
-            problem: session.builtin.name,
+            problem: &session.described.name,
             target: &target,
             seed: hunt.seed,
         })
@@ -158,12 +188,12 @@ fn campaign<'a>(
     };
     Ok(Campaign {
         pool: &session.pool,
-        problem: session.builtin.problem(),
+        problem: Arc::clone(&session.described),
         target: session.target.clone(),
         generator,
         known,
         store,
-        environment: Environment::read("cpu", &session.pool.hello().description),
+        environment: Environment::read(session.device(), &session.pool.hello().description),
         options: Options {
             cases,
             keep_going: hunt.keep_going,

@@ -12,14 +12,18 @@ mod shrink;
 mod targets;
 mod worker;
 
+use crate::exec::foreign::plant;
 use crate::exec::interrupt;
 use crate::finding::store::{self, Kept};
+use crate::manifest::Manifest;
 use crate::problem::Narrow;
 use crate::report::stdout::{self, Outcome, aside, say};
 use args::{Cli, Command};
 use clap::Parser;
 use exit::{ExitStatus, Failure};
+use session::Subject;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Parses the arguments of the process, runs the command, and gives its exit code.
 pub fn main() -> i32 {
@@ -68,10 +72,14 @@ fn told(code: i32) -> i32 {
 
 fn dispatch(command: Command) -> Result<i32, Failure> {
     let status = match command {
-        Command::Gemm(hunt) => hunt::run("gemm", &hunt, vec![])?,
+        Command::Gemm(hunt) => hunt::run(Subject::Builtin(session::builtin("gemm")?), &hunt, vec![])?,
         Command::Allgather { ranks, hunt } => {
             let world = Narrow::Range { param: "ranks".to_owned(), min: 1, max: ranks };
-            hunt::run("allgather", &hunt, vec![world])?
+            hunt::run(Subject::Builtin(session::builtin("allgather")?), &hunt, vec![world])?
+        }
+        Command::Fuzz { manifest, hunt } => {
+            let manifest = Manifest::read(&manifest).map_err(Failure::usage)?;
+            hunt::run(Subject::Manifest(Arc::new(manifest)), &hunt, vec![])?
         }
         Command::Run(args) => run::run(&args)?,
         Command::Shrink(args) => shrink::run(&args)?,
@@ -91,6 +99,7 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         }
         Command::Doctor { case_timeout } => doctor::run(case_timeout)?,
         Command::Worker(args) => return Ok(worker::main(args)),
+        Command::Program => return Ok(plant::main()),
     };
     Ok(status.code())
 }

@@ -3,12 +3,15 @@
 use super::args::{Profile, RunArgs};
 use super::exit::Failure;
 use super::output;
-use super::session::{MODEL_WORK, Request, Session};
-use crate::finding::{CaseInput, Facts, store};
+use super::session::{MODEL_WORK, Request, Session, Subject};
+use crate::finding::{CaseInput, Catalog, Facts, store};
+use crate::manifest::Manifest;
 use crate::problem::{Assignment, Case, Narrow, Placement, Problem, Role, Value};
+use crate::report::stdout::aside;
 use crate::target::Caps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A case and the session it runs in.
@@ -24,18 +27,21 @@ pub struct One {
 /// One sentence and its exit status.
 pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<One, Failure> {
     let folders = [store::findings(&args.exec.out), PathBuf::from(store::REGRESSIONS)];
-    let mut input = CaseInput::read(&args.case, None, &folders).map_err(Failure::usage)?;
+    let given = args.manifest.as_deref().map(Manifest::read).transpose().map_err(Failure::usage)?.map(Arc::new);
+    let catalog = Catalog::with(given.clone());
+    let mut input = CaseInput::read(&args.case, None, &folders, &catalog).map_err(Failure::usage)?;
+    let subject = subject(&input, given.as_ref())?;
     let changed = override_params(&mut input, args);
-    let problem = input.problem.name.clone();
     let filed = input.finding.as_ref().map(|f| f.facts().clone());
     let target = match (&args.target, &input.target) {
         (Some(word), _) => word.clone(),
+        _ if input.manifest.is_some() => "auto".to_owned(),
         (None, Some(spec)) => library_of(spec, filed.as_ref()),
         (None, None) => "auto".to_owned(),
     };
     let library = super::args::Library { lib: args.library.lib.clone(), int_width: args.library.int_width };
     let session = Session::open(Request {
-        problem: &problem,
+        subject,
         target: &target,
         library: &library,
         pins: &args.pins,
@@ -53,10 +59,36 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
     }
     let mut case = input.case(session.problem(), Placement::END).map_err(Failure::usage)?;
     if let Some(placement) = args.placement {
+        if session.described.placed_by_program {
+            return Err(Failure::usage("the program places its operands itself; leave out --placement"));
+        }
         case.placement = placement;
     }
     check_knobs(&session, &case)?;
     Ok(One { session, input, case })
+}
+
+/// The problem of a case with where its target comes from; says so where a manifest changed since.
+fn subject(input: &CaseInput, given: Option<&Arc<Manifest>>) -> Result<Subject, Failure> {
+    let Some(manifest) = &input.manifest else {
+        return match given {
+            Some(m) => Err(Failure::usage(format!(
+                "{} is a case of {}, not of {}; leave out --manifest",
+                input.source,
+                input.problem.name,
+                m.name()
+            ))),
+            None => Ok(Subject::Builtin(super::session::builtin(&input.problem.name)?)),
+        };
+    };
+    if let Some(m) = given.filter(|m| m.name() != manifest.name()) {
+        let (case, other) = (manifest.name(), m.name());
+        return Err(Failure::usage(format!("{} is a case of {case}, but --manifest describes {other}", input.source)));
+    }
+    if let Some(change) = input.target.as_ref().and_then(|t| manifest.change_since(t)) {
+        aside!("warning: {change}");
+    }
+    Ok(Subject::Manifest(Arc::clone(manifest)))
 }
 
 /// A knob that the target does not have, or a value that it does not take, would silently be another case.

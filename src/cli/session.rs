@@ -2,11 +2,13 @@
 
 use super::args::{Exec, Library, Pins, Profile};
 use super::exit::Failure;
+use crate::exec::foreign::Foreign;
 use crate::exec::interrupt::Interrupt;
 use crate::exec::pool::{Pool, Settings};
 use crate::exec::protocol::ArenaSpan;
 use crate::exec::worker::WorkerSpec;
 use crate::exec::{ProbeError, selftest};
+use crate::manifest::Manifest;
 use crate::problem::{Builtin, Case, Knobs, Narrow, Placement, Problem, Value};
 use crate::report::event::Event;
 use crate::report::stdout::aside;
@@ -20,6 +22,11 @@ use std::time::{Duration, Instant};
 
 /// Work of one case of a model, some 10 ms; above it only some work-groups run, which is all that offsets need.
 pub const MODEL_WORK: u64 = 1 << 22;
+/// Work of one case in a hunt of a manifest: most elements of all its operands, times two. Programs in a scripting language
+/// move that many in a second or so.
+const MANIFEST_WORK: u64 = 1 << 24;
+const CASE_TIMEOUT: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Addresses that a worker asks for, bytes.
 const ARENA_BYTES: u64 = crate::device::cpu::CpuArena::WANTED_BYTES;
 
@@ -27,17 +34,70 @@ const ARENA_BYTES: u64 = crate::device::cpu::CpuArena::WANTED_BYTES;
 #[derive(Debug)]
 pub struct Session {
     pub pool: Pool,
-    pub builtin: Builtin,
+    /// The problem as it describes itself, without limits and pins.
+    pub described: Arc<Problem>,
     pub target: TargetSpec,
     pub pins: Vec<Narrow>,
     pub interrupt: Interrupt,
     pub started: Instant,
 }
 
+/// What is tested: a problem, and where its targets come from.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    Builtin(Builtin),
+    /// A problem with its one target.
+    Manifest(Arc<Manifest>),
+}
+
+impl Subject {
+    fn problem(&self) -> Arc<Problem> {
+        match self {
+            Subject::Builtin(b) => b.problem(),
+            Subject::Manifest(m) => Arc::clone(&m.problem),
+        }
+    }
+
+    pub fn manifest(&self) -> Option<&Arc<Manifest>> {
+        match self {
+            Subject::Builtin(_) => None,
+            Subject::Manifest(m) => Some(m),
+        }
+    }
+
+    /// Largest work of a case in a hunt, on a library and on a model.
+    pub fn hunt_work(&self) -> (u64, u64) {
+        match self {
+            Subject::Builtin(b) => b.hunt_work,
+            Subject::Manifest(_) => (MANIFEST_WORK, MANIFEST_WORK),
+        }
+    }
+
+    /// The target that the user means.
+    fn target(&self, request: &Request<'_>) -> Result<TargetSpec, Failure> {
+        let library = request.library;
+        match self {
+            Subject::Builtin(b) => {
+                let target = pick_target(b.name, request.target, library)?;
+                load::check(&target, &b.problem(), library.int_width).map_err(Failure::usage)?;
+                Ok(target)
+            }
+            Subject::Manifest(m)
+                if request.target == "auto" && library.lib.is_none() && library.int_width.is_none() =>
+            {
+                Ok(m.spec())
+            }
+            Subject::Manifest(_) => {
+                Err(Failure::usage("a manifest names its own program; leave out --target, --lib and --int-width"))
+            }
+        }
+    }
+}
+
 /// What a session is for.
 #[derive(Debug)]
 pub struct Request<'a> {
-    pub problem: &'a str,
+    pub subject: Subject,
     /// As typed; `auto` picks a target.
     pub target: &'a str,
     pub library: &'a Library,
@@ -60,43 +120,36 @@ impl Session {
         let started = Instant::now();
         let interrupt = Interrupt::install().map_err(Failure::setup)?;
         warn_of_a_broken_oracle();
-        let builtin = builtin(request.problem)?;
-        let target = pick_target(builtin.name, request.target, request.library)?;
-        let problem = builtin.problem();
-        load::check(&target, &problem, request.library.int_width).map_err(Failure::usage)?;
+        let target = request.subject.target(&request)?;
+        let problem = request.subject.problem();
         let pins = pins(request.pins, &request.also);
         // Pins that do not fit the problem are the user's to change, whatever the target is.
         problem.narrowed(&pins).map_err(Failure::usage)?;
 
+        let spec = worker_spec(&request, &problem, &target)?;
         let settings = Settings {
-            jobs: jobs(request.exec),
+            jobs: jobs(request.exec, request.subject.manifest().and_then(|m| m.workers)),
             caps: Caps { work: request.exec.max_work.unwrap_or(Caps::default().work), memory: request.exec.max_memory },
-            case_timeout: request.exec.case_timeout,
+            case_timeout: spec.case_timeout,
             until: request.time.map(|t| started + t),
-        };
-        let spec = WorkerSpec {
-            program: std::env::current_exe().map_err(Failure::setup)?,
-            problem: builtin.name.to_owned(),
-            target: target.clone(),
-            int_width: request.library.int_width,
-            arena_bytes: ARENA_BYTES,
-            data_limit: Some(data_limit(request.exec.max_memory)),
-            start_timeout: request.exec.start_timeout,
-            case_timeout: request.exec.case_timeout,
-            env: vec![],
         };
         let mut pool =
             Pool::start(spec, Arc::clone(&problem), settings, interrupt.clone()).map_err(ProbeError::from)?;
         if request.exec.max_work.is_none() {
             pool.set_work(if pool.hello().description.model { request.work.1 } else { request.work.0 });
         }
-        let limits = pool.hello().description.limits.clone();
-        let mut narrowed = restricted(&problem, &limits, &pins).map_err(Failure::usage)?;
+        let described = match request.subject.manifest() {
+            Some(m) if pool.hello().can.iter().any(|c| c == "place") => Arc::new(m.problem_placed_by_case()),
+            _ => problem,
+        };
+        let mut limits = pool.hello().description.limits.clone();
+        limits.extend(request.subject.manifest().and_then(|m| m.memory_limit(request.exec.max_memory)));
+        let mut narrowed = restricted(&described, &limits, &pins).map_err(Failure::usage)?;
         if request.profile == Profile::Packed {
             narrowed = narrowed.narrowed(&narrowed.packed()).map_err(Failure::usage)?;
         }
         pool.narrow(Arc::new(narrowed));
-        Ok(Session { pool, builtin, target, pins, interrupt, started })
+        Ok(Session { pool, described, target, pins, interrupt, started })
     }
 
     /// Proves the oracles through the same path as real cases.
@@ -109,6 +162,7 @@ impl Session {
         Ok(Event::SelfTest {
             proven: report.proven,
             not_detectable: report.not_detectable,
+            not_proven: report.not_proven,
             seconds: started.elapsed().as_secs_f64(),
         })
     }
@@ -126,10 +180,19 @@ impl Session {
     pub fn problem(&self) -> &Arc<Problem> {
         self.pool.problem()
     }
+
+    /// Where cases run.
+    pub fn device(&self) -> &'static str {
+        if self.pool.spec().foreign.is_some() { "that of the program" } else { "cpu" }
+    }
 }
 
 /// What small moats mean, where the system grants so few addresses that there are any.
 pub fn small_moats(problem: &Arc<Problem>, arena: ArenaSpan) -> Option<String> {
+    if arena.len == 0 {
+        // A foreign program places its operands itself.
+        return None;
+    }
     let params = problem.plainest()?;
     let case = Case { params, knobs: Knobs::new(), placement: Placement::END };
     let instance = problem.instance(case).ok()?;
@@ -204,11 +267,29 @@ pub fn pick_target(problem: &str, word: &str, library: &Library) -> Result<Targe
     }
 }
 
-fn jobs(exec: &Exec) -> usize {
-    match exec.jobs {
+fn worker_spec(request: &Request<'_>, problem: &Problem, target: &TargetSpec) -> Result<WorkerSpec, Failure> {
+    let (exec, manifest) = (request.exec, request.subject.manifest());
+    Ok(WorkerSpec {
+        program: std::env::current_exe().map_err(Failure::setup)?,
+        problem: problem.name.clone(),
+        target: target.clone(),
+        int_width: request.library.int_width,
+        arena_bytes: ARENA_BYTES,
+        data_limit: manifest.is_none().then(|| data_limit(exec.max_memory)),
+        start_timeout: exec.start_timeout.or(manifest.map(|m| m.start_timeout)).unwrap_or(START_TIMEOUT),
+        case_timeout: exec.case_timeout.or(manifest.map(|m| m.case_timeout)).unwrap_or(CASE_TIMEOUT),
+        env: vec![],
+        foreign: manifest.map(|m| Foreign::new(Arc::clone(m), exec.strict_gaps)),
+    })
+}
+
+/// Workers side by side; never more than the target allows.
+fn jobs(exec: &Exec, most: Option<usize>) -> usize {
+    let wanted = match exec.jobs {
         Some(n) => usize::from(n),
         None => std::thread::available_parallelism().map_or(1, |n| n.get().min(8)),
-    }
+    };
+    wanted.min(most.unwrap_or(usize::MAX))
 }
 
 /// Room for the operands, their copies for comparison, and the library itself.

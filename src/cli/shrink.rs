@@ -61,7 +61,7 @@ fn started(one: &One, args: &ShrinkArgs) -> Event {
     let hello = one.session.pool.hello();
     Event::Started {
         version: env!("CARGO_PKG_VERSION"),
-        problem: one.session.builtin.name.to_owned(),
+        problem: one.session.described.name.clone(),
         target: one.session.target.to_string(),
         title: hello.description.title.clone(),
         model: hello.description.model,
@@ -120,12 +120,12 @@ fn file(
         .and_then(|()| ranks::sweep(pool, &shrunk.minimal, seed, output::gap_rule(&args.run.exec)));
     let table = more.unwrap_or_default();
     let context = facts::Context {
-        problem: one.session.builtin.problem(),
+        problem: std::sync::Arc::clone(&one.session.described),
         target: one.session.target.clone(),
         pins: one.session.pins.clone(),
         profile: output::profile_word(args.profile).to_owned(),
         seed,
-        environment: Environment::read("cpu", &pool.hello().description),
+        environment: Environment::read(one.session.device(), &pool.hello().description),
     };
     let stated = facts::facts(&context, &one.case, shrunk, table.as_ref());
     let summary = Box::new(facts::summary(pool.problem(), &stated, shrunk));

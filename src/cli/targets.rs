@@ -19,6 +19,9 @@ pub fn run() {
         }
     }
     libraries();
+    say!(
+        "manifest: any program that speaks JSON lines: shrinkfault fuzz MANIFEST (docs/manifest.md, scripts/targets/)"
+    );
     say!("cuda, hip, nccl, mpi: not part of this version");
 }
 

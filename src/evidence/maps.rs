@@ -43,6 +43,12 @@ impl Modules {
         Ok(Modules::parse(&String::from_utf8_lossy(&text)))
     }
 
+    /// Reads `/proc/PID/maps`; empty once the process has ended.
+    pub fn read_of(pid: i32) -> io::Result<Modules> {
+        let text = fs::read(format!("/proc/{pid}/maps"))?;
+        Ok(Modules::parse(&String::from_utf8_lossy(&text)))
+    }
+
     /// The named region that holds an address.
     pub fn region_at(&self, address: u64) -> Option<&Region> {
         self.regions.iter().find(|region| (region.start..region.end).contains(&address))

@@ -1,11 +1,13 @@
 //! A layout's worth of cases, and running it to the end over as many workers as it takes.
 
 use super::death;
+use super::foreign::lines::Word;
 use super::pool::Pool;
 use super::probe::ProbeError;
+use super::process::Process;
 use super::protocol::{ArenaSpan, LayoutLine, WireCase};
 use super::verdict::Verdict;
-use super::worker::{Death, Heard, Worker};
+use super::worker::{Death, Heard};
 use crate::problem::{Case, Instance, Knobs};
 use crate::worker::layout::Layout;
 use std::sync::Arc;
@@ -62,7 +64,7 @@ const RECYCLE_AFTER: u64 = 1 << 17;
 /// A worker with what it has run.
 #[derive(Debug)]
 pub struct Seat {
-    pub worker: Worker,
+    pub worker: Process,
     pub history: Vec<Arc<LayoutLine>>,
     /// Page ranges that it mapped or unmapped.
     remapped: u64,
@@ -70,7 +72,7 @@ pub struct Seat {
 
 impl Seat {
     /// A worker that has run nothing.
-    pub fn new(worker: Worker) -> Seat {
+    pub fn new(worker: Process) -> Seat {
         Seat { worker, history: vec![], remapped: 0 }
     }
 
@@ -157,10 +159,11 @@ fn one_line(
         // It died between two jobs; nothing was in flight.
         return Ok(Some(Ended::Unclaimed("the worker had ended".to_owned())));
     }
-    let arena = seat.worker.hello.arena;
+    let arena = seat.worker.hello().arena;
+    let instance = |id| instance(pool, job, id);
     let mut before = Instant::now();
     while let Some(&id) = left.first() {
-        let heard = seat.worker.hear(id, patience, pool.interrupt())?;
+        let heard = seat.worker.hear(id, &instance, patience, pool.interrupt())?;
         let took = before.elapsed();
         before = Instant::now();
         match heard {
@@ -181,6 +184,20 @@ fn one_line(
                 });
                 left.remove(0);
             }
+            Heard::Said(reply, told) => {
+                let Process::Program(program) = &seat.worker else { return Ok(None) };
+                let none = || ProbeError::Setup(format!("case {id} has no operands"));
+                let verdict =
+                    program.verdict(&reply, &told, &instance(id).ok_or_else(none)?).map_err(ProbeError::Setup)?;
+                let history = if verdict.is_bad() { seat.history.clone() } else { vec![] };
+                pool.count(&verdict, took, 0);
+                let (kernel, resolved) = (reply.kernel, reply.resolved);
+                results.push(CaseResult { id, verdict, arena, kernel, resolved, remapped: 0, took, history });
+                left.remove(0);
+                if reply.word == Word::Fault {
+                    return Ok(Some(Ended::Culprit));
+                }
+            }
             Heard::Died { culprit: Some(_), death } if believed != Some(id) && death.may_be_from_outside() => {
                 return Ok(Some(Ended::Outside));
             }
@@ -199,8 +216,18 @@ fn one_line(
     Ok(None)
 }
 
-/// The verdict on a culprit, its address tied to an operand by planning the same layout again.
-fn blame(pool: &Pool, worker: &Worker, job: &Job, id: u64, death: &Death) -> Verdict {
+fn instance(pool: &Pool, job: &Job, id: u64) -> Option<Instance> {
+    let (_, case) = job.cases.iter().find(|c| c.0 == id)?;
+    pool.problem().instance(case.clone()).ok()
+}
+
+/// The verdict on a culprit, its address tied to an operand by planning the same layout again, or by what a foreign program
+/// said of it.
+fn blame(pool: &Pool, worker: &Process, job: &Job, id: u64, death: &Death) -> Verdict {
+    let worker = match worker {
+        Process::Worker(worker) => worker,
+        Process::Program(program) => return program.blame(death, instance(pool, job, id).as_ref()),
+    };
     let instances: Vec<Instance> =
         job.cases.iter().filter_map(|(_, c)| pool.problem().instance(c.clone()).ok()).collect();
     let refs: Vec<&Instance> = instances.iter().collect();

@@ -4,11 +4,12 @@ use super::health::{Health, Learned};
 use super::interrupt::Interrupt;
 use super::job::{self, CaseResult, Job, Seat};
 use super::probe::ProbeError;
+use super::process::{Process, StartingProcess};
 use super::protocol::Hello;
 use super::signature::Family;
 use super::spawn::Spawner;
 use super::verdict::Verdict;
-use super::worker::{Starting, Worker, WorkerError, WorkerSpec};
+use super::worker::{WorkerError, WorkerSpec};
 use crate::problem::{Assignment, Case, Problem, Value};
 use crate::target::Caps;
 use std::collections::{BTreeMap, VecDeque};
@@ -56,7 +57,7 @@ pub struct Pool {
     settings: Settings,
     interrupt: Interrupt,
     hello: Hello,
-    spares: Mutex<VecDeque<Starting>>,
+    spares: Mutex<VecDeque<StartingProcess>>,
     seats: Vec<Mutex<Option<Seat>>>,
     health: Option<Health>,
     /// The time limit of a case, in multiples of the one set.
@@ -76,9 +77,9 @@ impl Pool {
         interrupt: Interrupt,
     ) -> Result<Pool, WorkerError> {
         let spawner = Spawner::start().map_err(|e| WorkerError::Setup(e.to_string()))?;
-        let first = Starting::start(&spawner, &spec, true)?.ready(&spec, &interrupt)?;
+        let first = StartingProcess::start(&spawner, &spec, true)?.ready(&spec, &interrupt)?;
         let mut seats: Vec<Mutex<Option<Seat>>> = (0..settings.jobs.max(1)).map(|_| Mutex::new(None)).collect();
-        let hello = first.hello.clone();
+        let hello = first.hello().clone();
         seats[0] = Mutex::new(Some(Seat::new(first)));
         let counters = Counters::default();
         counters.processes.fetch_add(1, Ordering::Relaxed);
@@ -145,17 +146,35 @@ impl Pool {
     /// Where none can be started, or the run is over.
     pub fn take(&self) -> Result<Seat, ProbeError> {
         self.check()?;
+        if self.side_by_side().is_some() {
+            self.clear_idle_seats();
+        }
         let worker = self.ready_one()?;
         // Refill now: the next one starts while this one works.
-        while lock(&self.spares).len() < self.settings.jobs {
+        let spares = if self.side_by_side().is_some() { 0 } else { self.settings.jobs };
+        while lock(&self.spares).len() < spares {
             let next = self.launch()?;
             lock(&self.spares).push_back(next);
         }
         Ok(Seat::new(worker))
     }
 
+    /// Processes that may run at one time, where the target limits them.
+    fn side_by_side(&self) -> Option<usize> {
+        self.spec.foreign.as_ref().and_then(|f| f.manifest.workers)
+    }
+
+    /// Ends the processes of seats that nobody plays on.
+    fn clear_idle_seats(&self) {
+        for seat in &self.seats {
+            if let Ok(mut seat) = seat.try_lock() {
+                *seat = None;
+            }
+        }
+    }
+
     /// A worker that is ready; one that another process killed while it started is replaced.
-    fn ready_one(&self) -> Result<Worker, ProbeError> {
+    fn ready_one(&self) -> Result<Process, ProbeError> {
         let mut died = 0;
         loop {
             let starting = match self.living_spare() {
@@ -170,14 +189,14 @@ impl Pool {
     }
 
     /// A spare that still runs, if there is one.
-    fn living_spare(&self) -> Option<Starting> {
+    fn living_spare(&self) -> Option<StartingProcess> {
         let mut spares = lock(&self.spares);
         std::iter::from_fn(|| spares.pop_front()).find_map(|mut s| s.is_alive().then_some(s))
     }
 
-    fn launch(&self) -> Result<Starting, WorkerError> {
+    fn launch(&self) -> Result<StartingProcess, WorkerError> {
         self.counters.processes.fetch_add(1, Ordering::Relaxed);
-        Starting::start(&self.spawner, &self.spec, false)
+        StartingProcess::start(&self.spawner, &self.spec, false)
     }
 
     /// Whether the run may go on.

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Deadline under which the planted hang must end.
-const SHORT: Duration = Duration::from_millis(300);
+pub(super) const SHORT: Duration = Duration::from_millis(300);
 /// Least time that a case of the other checks may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// After so long without an end, the deadline does not work.
 const LIMIT: Duration = Duration::from_secs(8);
 
@@ -26,6 +26,8 @@ const LIMIT: Duration = Duration::from_secs(8);
 pub struct Report {
     pub proven: Vec<String>,
     pub not_detectable: Vec<String>,
+    /// What the run relies on and nothing here can prove.
+    pub not_proven: Vec<String>,
 }
 
 /// An oracle, the failure that proves it, and the case in which it is planted.
@@ -57,6 +59,9 @@ const CHECKS: [Check; 8] = [
 /// # Errors
 /// Setup, naming the oracle that did not see what was planted.
 pub fn run(spec: &WorkerSpec, settings: &Settings, interrupt: &Interrupt) -> Result<Report, ProbeError> {
+    if spec.foreign.is_some() {
+        return super::foreign::selftest::run(spec, settings, interrupt);
+    }
     let builtin = Builtin::find("gemm").ok_or_else(|| ProbeError::Setup("there is no gemm to test with".to_owned()))?;
     let problem = builtin.problem();
     let target: TargetSpec = "selftest".parse().map_err(ProbeError::Setup)?;
@@ -73,9 +78,11 @@ pub fn run(spec: &WorkerSpec, settings: &Settings, interrupt: &Interrupt) -> Res
         }
     }
     drop(pool);
-    deadline(&spec, &problem, settings, interrupt)?;
+    let settings = Settings { case_timeout: SHORT, ..settings };
+    let check = Check { oracle: "deadline", plant: Plant::Hang, named: TINY, placement: Placement::END };
+    deadline(interrupt, |own| prove(&start(&spec, &problem, settings, own)?, &check))?;
     proven.push("deadline".to_owned());
-    Ok(Report { proven, not_detectable: vec![] })
+    Ok(Report { proven, not_detectable: vec![], not_proven: vec![] })
 }
 
 fn start(
@@ -113,12 +120,10 @@ fn prove(pool: &Pool, check: &Check) -> Result<(), ProbeError> {
     )))
 }
 
-/// Proves that a case that never returns is ended, with a watchdog in case the deadline is what does not work.
-fn deadline(
-    spec: &WorkerSpec,
-    problem: &Arc<Problem>,
-    settings: Settings,
+/// Proves, by `prove`, that a case that never returns is ended, with a watchdog in case the deadline is what does not work.
+pub(super) fn deadline(
     interrupt: &Interrupt,
+    prove: impl FnOnce(Interrupt) -> Result<(), ProbeError>,
 ) -> Result<(), ProbeError> {
     let own = Interrupt::default();
     let done = Arc::new(AtomicBool::new(false));
@@ -140,9 +145,7 @@ fn deadline(
             ))
         })?
     };
-    let check = Check { oracle: "deadline", plant: Plant::Hang, named: TINY, placement: Placement::END };
-    let outcome =
-        start(spec, problem, Settings { case_timeout: SHORT, ..settings }, own).and_then(|pool| prove(&pool, &check));
+    let outcome = prove(own);
     done.store(true, Ordering::Relaxed);
     let _ = watchdog.join();
     match outcome {

@@ -77,17 +77,32 @@ pub enum WrongKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wrong {
     pub kind: WrongKind,
-    /// Operand where the damage was seen, not the one whose offset is to blame.
+    /// Operand where the damage was seen, not the one whose offset is to blame; empty where a foreign program did not say.
     pub operand: String,
     pub copy: u32,
     /// Logical index of the first wrong element; empty for stray bytes.
     pub first: Vec<i64>,
     /// Wrong elements, or changed bytes.
     pub count: u64,
-    /// Elements or bytes compared.
+    /// Elements or bytes compared; 0 where a foreign program did not say.
     pub compared: u64,
     /// Where the first changed byte lies, for stray writes.
     pub hit: Option<Hit>,
+}
+
+impl Wrong {
+    /// `3 of 8 elements of C`, without what is not known.
+    pub fn elements(&self) -> String {
+        let mut text = match (self.compared, self.count) {
+            (0, 1) => "at least 1 element".to_owned(),
+            (0, n) => format!("{n} elements"),
+            (all, n) => format!("{n} of {all} elements"),
+        };
+        if !self.operand.is_empty() {
+            text.push_str(&format!(" of {}", self.operand));
+        }
+        text
+    }
 }
 
 /// How much of a passing case was run and compared.

@@ -2,6 +2,9 @@
 
 use super::channel::{ChannelError, LineChannel, ReadState};
 use super::child::{Child, Exit};
+use super::foreign::Foreign;
+use super::foreign::lines::Reply;
+use super::foreign::verdict::Told;
 use super::intent::IntentPage;
 use super::interrupt::Interrupt;
 use super::probe::ProbeError;
@@ -45,6 +48,8 @@ pub struct WorkerSpec {
     pub case_timeout: Duration,
     /// Variables added to the environment of workers.
     pub env: Vec<(String, String)>,
+    /// A program of somebody else, which is started instead of this one.
+    pub foreign: Option<Foreign>,
 }
 
 /// Why a worker is of no use.
@@ -105,6 +110,8 @@ pub enum Death {
 #[derive(Debug)]
 pub enum Heard {
     Answer(Box<Answer>),
+    /// A foreign program answered, after what it had told.
+    Said(Box<Reply>, Box<Told>),
     /// The worker is gone; `culprit` is the case that was announced and not answered.
     Died {
         culprit: Option<u64>,
@@ -332,13 +339,16 @@ impl Worker {
     }
 }
 
-enum Read {
+/// What came of waiting for a line.
+pub(super) enum Read {
     Line,
     Deadline,
     Ended(&'static str),
 }
 
-fn read(
+/// Waits for a line, and looks now and then whether the run was interrupted or the process ended: a child of it may hold
+/// the channel open.
+pub(super) fn read(
     channel: &mut LineChannel,
     child: &mut Child,
     line: &mut String,
@@ -355,9 +365,14 @@ fn read(
             Ok(ReadState::Deadline) if Instant::now() >= deadline && !deadline_is_broken() => {
                 return Ok(Read::Deadline);
             }
-            Ok(ReadState::Deadline) => {}
+            Ok(ReadState::Deadline) if child.is_alive() => {}
+            // Its last words may have come since.
+            Ok(ReadState::Deadline) => match channel.read_line_into(line, Some(Instant::now()), child) {
+                Ok(ReadState::Line) => return Ok(Read::Line),
+                _ => return Ok(Read::Ended("it has ended")),
+            },
             Ok(ReadState::Closed) => return Ok(Read::Ended("its channel was closed")),
-            Ok(ReadState::TooLong) => return Ok(Read::Ended("it sent a line without end")),
+            Ok(ReadState::TooLong) => return Ok(Read::Ended("it sent a line of more than 1 MiB")),
             Err(_) => return Ok(Read::Ended("its channel failed")),
         }
     }

@@ -1,11 +1,13 @@
 //! What a user may hand to `run` and `shrink`: a finding, a seed case, or a case on the command line.
 
+use super::catalog::{Catalog, Described};
 use super::encode;
 use super::file::{FORMAT, Finding};
 use super::name;
 use super::read::{self, ReadError};
 use super::stored::Pairs;
-use super::{check, decode, print};
+use super::{check, print};
+use crate::manifest::Manifest;
 use crate::problem::{Case, Invalid, Knobs, Placement, Problem, Value};
 use crate::target::TargetSpec;
 use std::collections::BTreeMap;
@@ -27,6 +29,8 @@ pub struct CaseInput {
     pub target: Option<TargetSpec>,
     /// The finding with its witnesses, where the source is one.
     pub finding: Option<Box<Finding>>,
+    /// The manifest that describes the problem, where it is not built in.
+    pub manifest: Option<Arc<Manifest>>,
 }
 
 /// Why there is no case. Each text is one sentence.
@@ -84,21 +88,26 @@ impl CaseInput {
     ///
     /// # Errors
     /// One sentence that says what to change.
-    pub fn read(text: &str, problem: Option<&str>, folders: &[PathBuf]) -> Result<CaseInput, InputError> {
+    pub fn read(
+        text: &str,
+        problem: Option<&str>,
+        folders: &[PathBuf],
+        catalog: &Catalog,
+    ) -> Result<CaseInput, InputError> {
         let path = Path::new(text);
         if path.exists() {
-            return CaseInput::from_file(path);
+            return CaseInput::from_file(path, catalog);
         }
         if text.contains('=') {
             let failed = |what| InputError::Text { text: text.to_owned(), what };
-            return from_text(text, problem).map_err(failed);
+            return from_text(text, problem, catalog).map_err(failed);
         }
         if let Some(path) = find(text, folders) {
-            return CaseInput::from_file(&path);
+            return CaseInput::from_file(&path, catalog);
         }
         if text.contains('/') || text.ends_with(".toml") {
             // Says why: absent, a loop of links, or no permission.
-            return CaseInput::from_file(path);
+            return CaseInput::from_file(path, catalog);
         }
         let places: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
         Err(InputError::Nothing { text: text.to_owned(), places: places.join(", ") })
@@ -108,10 +117,11 @@ impl CaseInput {
     ///
     /// # Errors
     /// A sentence with the file name.
-    pub fn from_file(path: &Path) -> Result<CaseInput, InputError> {
+    pub fn from_file(path: &Path, catalog: &Catalog) -> Result<CaseInput, InputError> {
         let text = read::text(path)?;
         let source = path.display().to_string();
-        let input = parse(&source, &text).map_err(|what| ReadError::Content { path: path.to_owned(), what })?;
+        let input = parse(&source, &text, &catalog.near(path))
+            .map_err(|what| ReadError::Content { path: path.to_owned(), what })?;
         Ok(input)
     }
 
@@ -129,20 +139,21 @@ impl CaseInput {
     }
 }
 
-fn parse(source: &str, text: &str) -> Result<CaseInput, String> {
+fn parse(source: &str, text: &str, catalog: &Catalog) -> Result<CaseInput, String> {
     let table = read::head(text)?;
     match (table.contains_key("minimal"), table.contains_key("params")) {
-        (true, _) => Ok(from_finding(source, Finding::parse(text)?)),
-        (false, true) => from_seed_case(source, read::typed(text)?),
+        (true, _) => from_finding(source, Finding::parse(text, catalog)?, catalog),
+        (false, true) => from_seed_case(source, read::typed(text)?, catalog),
         (false, false) => {
             Err("there is neither [minimal] nor [params]: this is no finding and no case file".to_owned())
         }
     }
 }
 
-fn from_finding(source: &str, finding: Finding) -> CaseInput {
+fn from_finding(source: &str, finding: Finding, catalog: &Catalog) -> Result<CaseInput, String> {
     let facts = finding.facts();
-    CaseInput {
+    let manifest = catalog.describe(&facts.problem.name, Some(&facts.target))?.manifest;
+    Ok(CaseInput {
         source: source.to_owned(),
         problem: Arc::clone(&facts.problem),
         named: encode::params(&facts.problem, &facts.minimal.params).0.into_iter().collect(),
@@ -150,25 +161,28 @@ fn from_finding(source: &str, finding: Finding) -> CaseInput {
         placement: Some(facts.minimal.placement),
         target: Some(facts.target.clone()),
         finding: Some(Box::new(finding)),
-    }
+        manifest,
+    })
 }
 
-fn from_seed_case(source: &str, file: SeedCase) -> Result<CaseInput, String> {
-    let problem = decode::problem(&file.problem)?;
+fn from_seed_case(source: &str, file: SeedCase, catalog: &Catalog) -> Result<CaseInput, String> {
+    let target = file.target.map(|t| t.parse::<TargetSpec>()).transpose()?;
+    let Described { problem, manifest } = catalog.describe(&file.problem, target.as_ref())?;
     let input = CaseInput {
         source: source.to_owned(),
         named: named(&problem, file.params.0)?,
         knobs: file.knobs.0.into_iter().collect(),
         placement: file.placement.map(|p| p.parse()).transpose()?,
-        target: file.target.map(|t| t.parse()).transpose()?,
+        target,
         finding: None,
+        manifest,
         problem,
     };
     input.problem.complete(&input.named).map_err(|e| e.to_string())?;
     Ok(input)
 }
 
-fn from_text(text: &str, problem: Option<&str>) -> Result<CaseInput, String> {
+fn from_text(text: &str, problem: Option<&str>, catalog: &Catalog) -> Result<CaseInput, String> {
     let (prefix, list) = match text.split_once(':') {
         Some((prefix, rest)) if !prefix.contains('=') => (Some(prefix), rest),
         _ => (None, text),
@@ -178,7 +192,7 @@ fn from_text(text: &str, problem: Option<&str>) -> Result<CaseInput, String> {
         (Some(name), _) | (None, Some(name)) => name,
         (None, None) => return Err(format!("say of which problem, for instance gemm:{text}")),
     };
-    let problem = decode::problem(name)?;
+    let Described { problem, manifest } = catalog.describe(name, None)?;
     let mut rows: Vec<(String, Value)> = vec![];
     for part in list.split([',', ' ']).filter(|part| !part.is_empty()) {
         match part.split_once('=') {
@@ -194,7 +208,8 @@ fn from_text(text: &str, problem: Option<&str>) -> Result<CaseInput, String> {
     }
     let named = named(&problem, rows)?;
     let source = text.to_owned();
-    let input = CaseInput { source, named, knobs: Knobs::new(), placement: None, target: None, finding: None, problem };
+    let (knobs, placement, target, finding) = (Knobs::new(), None, None, None);
+    let input = CaseInput { source, named, knobs, placement, target, finding, manifest, problem };
     input.problem.complete(&input.named).map_err(|e| e.to_string())?;
     Ok(input)
 }

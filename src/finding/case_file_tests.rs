@@ -3,8 +3,12 @@ use crate::exec::Signature;
 use crate::finding::testing::atlas;
 use proptest::prelude::*;
 
+fn parse(source: &str, text: &str) -> Result<CaseInput, String> {
+    super::parse(source, text, &Catalog::default())
+}
+
 fn read(text: &str, problem: Option<&str>) -> Result<CaseInput, String> {
-    CaseInput::read(text, problem, &[]).map_err(|e| e.to_string())
+    CaseInput::read(text, problem, &[], &Catalog::default()).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -73,7 +77,7 @@ fn a_finding_gives_its_minimal_case_target_and_witnesses_by_path_or_by_name() {
     std::fs::write(&path, finding.to_toml().unwrap()).unwrap();
     let folders = [dir.path().join("out"), dir.path().join("regressions")];
     for text in [finding.name(), path.display().to_string()] {
-        let input = CaseInput::read(&text, None, &folders).unwrap();
+        let input = CaseInput::read(&text, None, &folders, &Catalog::default()).unwrap();
         let case = input.case(&input.problem, Placement::START).unwrap();
         assert_eq!(case, finding.facts().minimal);
         assert_eq!(input.target.unwrap().to_string(), "cblas@libatlas.so.3");

@@ -98,7 +98,7 @@ fn verdict(problem: &Problem, verdict: &Verdict, signature: &Signature) -> Resul
         return Err(format!("the verdict '{}' is no failure", verdict.word()));
     };
     let seen = match verdict {
-        Verdict::Wrong(w) => Some(&w.operand),
+        Verdict::Wrong(w) if !w.operand.is_empty() => Some(&w.operand),
         _ => None,
     };
     for name in [own.operand.as_ref(), signature.operand.as_ref(), seen].into_iter().flatten() {

@@ -1,5 +1,6 @@
 //! From the file's own types to facts. Every error is a sentence that names the place in the file.
 
+use super::Catalog;
 use super::check;
 use super::encode::whole_elements;
 use super::environment::Environment;
@@ -9,11 +10,21 @@ use super::pins;
 use super::stored::{self, Pairs};
 use super::words::{ACCESS, FAMILY, KIND, PLACE};
 use crate::exec::{Fault, Hit, Signature, Verdict, Wrong};
-use crate::problem::{Assignment, BUILTINS, Builtin, Case, Placement, Problem, Role, Value};
+use crate::problem::{Assignment, Case, Placement, Problem, Role, Value};
+use crate::target::TargetSpec;
 use std::sync::Arc;
 
-pub fn facts(file: stored::File) -> Result<Facts, String> {
-    let problem = problem(&file.problem)?;
+pub fn facts(file: stored::File, catalog: &Catalog) -> Result<Facts, String> {
+    let target: TargetSpec = file.target.parse()?;
+    let described = catalog.describe(&file.problem, Some(&target))?;
+    let change = described.manifest.and_then(|m| m.change_since(&target));
+    facts_of(file, target, described.problem).map_err(|e| match change {
+        Some(change) => format!("{e}; {change}"),
+        None => e,
+    })
+}
+
+fn facts_of(file: stored::File, target: TargetSpec, problem: Arc<Problem>) -> Result<Facts, String> {
     if file.diagnosis != DIAGNOSIS {
         return Err(format!("diagnosis = '{}' is not '{DIAGNOSIS}', the only one of this format", file.diagnosis));
     }
@@ -25,7 +36,7 @@ pub fn facts(file: stored::File) -> Result<Facts, String> {
     let choices = file.choices.tried.into_iter().map(|c| choice(&problem, c)).collect::<Result<_, _>>();
     let irrelevant = file.irrelevant.0.iter().map(|(name, n)| Ok((index(&problem, name)?, *n)));
     check::checked(Facts {
-        target: file.target.parse()?,
+        target,
         pins,
         profile: file.profile,
         seed: file.seed.0,
@@ -50,20 +61,6 @@ pub fn facts(file: stored::File) -> Result<Facts, String> {
         minimal,
         problem,
     })
-}
-
-/// A problem by name.
-///
-/// # Errors
-/// A sentence with the names there are.
-pub fn problem(name: &str) -> Result<Arc<Problem>, String> {
-    match Builtin::find(name) {
-        Some(builtin) => Ok(builtin.problem()),
-        None => {
-            let known: Vec<&str> = BUILTINS.iter().map(|b| b.name).collect();
-            Err(format!("problem = '{name}' is not one of {}", known.join(", ")))
-        }
-    }
 }
 
 fn index(problem: &Problem, name: &str) -> Result<usize, String> {

@@ -2,7 +2,8 @@
 
 use super::facts::Facts;
 use super::read::{self, ReadError};
-use super::{check, commands, decode, encode, name, print, stored, title};
+use super::{Catalog, catalog, check, commands, decode, encode, name, print, stored, title};
+use crate::manifest;
 use std::path::Path;
 
 /// Format that this version writes, and the newest that it reads.
@@ -41,7 +42,12 @@ impl Finding {
     /// # Errors
     /// A sentence, where the facts contradict each other.
     pub fn new(mut facts: Facts) -> Result<Finding, String> {
-        facts.problem = decode::problem(&facts.problem.name)?;
+        if facts.target.family == manifest::FAMILY {
+            // The manifest is part of what the finding is about, so its path stays.
+            let facts = check::checked(facts)?;
+            return Ok(Finding { status: Status::Open, title: title::sentence(&facts), facts });
+        }
+        facts.problem = catalog::builtin(&facts.problem.name)?;
         if let Some(path) = facts.target.library.take() {
             let file = name::library_file(&path).to_owned();
             if file != path {
@@ -87,11 +93,11 @@ impl Finding {
         Ok(commands::head(&self.name()) + &print::toml(&table))
     }
 
-    /// Reads the text of a file.
+    /// Reads the text of a file; problems that are not built in come from `catalog`.
     ///
     /// # Errors
     /// A sentence that says what to change, without the file name.
-    pub fn parse(text: &str) -> Result<Finding, String> {
+    pub fn parse(text: &str, catalog: &Catalog) -> Result<Finding, String> {
         read::head(text)?;
         let file: stored::File = read::typed(text)?;
         let status = match file.status.as_str() {
@@ -100,16 +106,24 @@ impl Finding {
             other => return Err(format!("status = '{other}' is not one of open, fixed")),
         };
         let title = file.title.clone();
-        Ok(Finding { status, title, facts: decode::facts(file)? })
+        Ok(Finding { status, title, facts: decode::facts(file, catalog)? })
     }
 
-    /// Reads a file.
+    /// Reads a file; a manifest is looked for where the finding says.
     ///
     /// # Errors
     /// A sentence with the file name, where the file cannot be read or is no finding of this format.
     pub fn read(path: &Path) -> Result<Finding, ReadError> {
+        Finding::read_with(path, &Catalog::default())
+    }
+
+    /// As [`Finding::read`], with what the user named.
+    ///
+    /// # Errors
+    /// As [`Finding::read`].
+    pub fn read_with(path: &Path, catalog: &Catalog) -> Result<Finding, ReadError> {
         let text = read::text(path)?;
-        Finding::parse(&text).map_err(|what| ReadError::Content { path: path.to_owned(), what })
+        Finding::parse(&text, &catalog.near(path)).map_err(|what| ReadError::Content { path: path.to_owned(), what })
     }
 }
 

@@ -11,13 +11,13 @@ fn text() -> String {
 fn error(from: &str, to: &str) -> String {
     let text = text();
     assert!(text.contains(from), "{from} is not in\n{text}");
-    Finding::parse(&text.replacen(from, to, 1)).map(|f| f.name()).unwrap_err()
+    Finding::parse(&text.replacen(from, to, 1), &Catalog::default()).map(|f| f.name()).unwrap_err()
 }
 
 #[test]
 fn a_finding_reads_back_as_written() {
     let finding = Finding::new(atlas()).unwrap().with_status(Status::Fixed);
-    let again = Finding::parse(&finding.to_toml().unwrap()).unwrap();
+    let again = Finding::parse(&finding.to_toml().unwrap(), &Catalog::default()).unwrap();
     assert_eq!(format!("{again:#?}"), format!("{finding:#?}"));
 }
 
@@ -33,7 +33,8 @@ fn the_file_starts_with_commands_and_says_the_boundary_on_two_lines() {
         "{text}"
     );
     assert!(text.contains("\nlast_good = { value = 536870911, runs = 3, failed = 0 }\nfirst_bad = { value = 536870912, runs = 3, failed = 3 }\n"), "{text}");
-    assert!(text.contains("target = \"cblas@libatlas.so.3\"\nset = [\"m=1\"]\nrange = [\"n=1..5\"]\n"), "{text}");
+    assert!(text.contains("target = \"cblas@libatlas.so.3\"\ncall = \"cblas_sgemm(CblasColMajor, "), "{text}");
+    assert!(text.contains(", C, 1)\"\nset = [\"m=1\"]\nrange = [\"n=1..5\"]\n"), "{text}");
     assert!(!text.contains("\nldd = ") && !text.contains("strideA"), "inactive parameters are left out:\n{text}");
 }
 
@@ -56,7 +57,7 @@ fn each_lie_is_one_sentence_that_names_it() {
         ("format = 1\n", "", "there is no line format = 1: this is neither a finding nor a case file"),
         ("seed = 42", "seed = 42\nlucky = 7", "unknown field `lucky`: remove it, or see docs/findings.md"),
         ("seed = 42", "seed = -42", "invalid value: integer `-42`, expected a number"),
-        ("seed = 42", "seed = [", "line 15: unexpected `=` in array, expected value, `]`"),
+        ("seed = 42", "seed = [", "line 16: unexpected `=` in array, expected value, `]`"),
         ("problem = \"gemm\"", "problem = \"gemx\"", "problem = 'gemx' is not one of gemm, allgather"),
         ("status = \"open\"", "status = \"closed\"", "status = 'closed' is not one of open, fixed"),
         ("profile = \"strided\"", "profile = \"wide\"", "profile = 'wide' is not one of strided, packed"),
@@ -119,13 +120,13 @@ fn each_lie_is_one_sentence_that_names_it() {
 #[test]
 fn a_key_given_twice_and_deep_nesting_are_errors() {
     let twice = text().replacen("seed = 42", "seed = 42\nseed = 43", 1);
-    assert!(Finding::parse(&twice).unwrap_err().contains("duplicate key"));
+    assert!(Finding::parse(&twice, &Catalog::default()).unwrap_err().contains("duplicate key"));
     for open in ["[", "{b = "] {
         let deep = format!("format = 1\na = {}", open.repeat(200_000));
-        assert!(Finding::parse(&deep).is_err());
+        assert!(Finding::parse(&deep, &Catalog::default()).is_err());
     }
     let heading = format!("[{}a]\nformat = 1\n", "a.".repeat(200_000));
-    assert!(Finding::parse(&heading).is_err());
+    assert!(Finding::parse(&heading, &Catalog::default()).is_err());
 }
 
 #[test]
@@ -167,7 +168,8 @@ fn an_absent_choice_count_or_offset_is_plain() {
     let shorter =
         ["alpha = \"1\"\n", "batch = 1\n", "offA = 0\n"].iter().fold(text.clone(), |t, line| t.replace(line, ""));
     assert_ne!(shorter, text);
-    let (a, b) = (Finding::parse(&shorter).unwrap(), Finding::parse(&text).unwrap());
+    let (a, b) =
+        (Finding::parse(&shorter, &Catalog::default()).unwrap(), Finding::parse(&text, &Catalog::default()).unwrap());
     assert_eq!(a.facts().minimal, b.facts().minimal);
     assert_eq!(a.name(), b.name());
 }
@@ -179,7 +181,7 @@ proptest! {
     fn any_finding_reads_back_as_written(facts in facts()) {
         let finding = Finding::new(facts).unwrap();
         let text = finding.to_toml().unwrap();
-        let again = Finding::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let again = Finding::parse(&text, &Catalog::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
         prop_assert_eq!(format!("{:?}", again), format!("{:?}", finding));
         prop_assert_eq!(again.to_toml().unwrap(), text);
     }
@@ -198,7 +200,7 @@ proptest! {
             }
         }
         let mutated = String::from_utf8_lossy(&bytes);
-        if let Err(e) = Finding::parse(&mutated) {
+        if let Err(e) = Finding::parse(&mutated, &Catalog::default()) {
             prop_assert!(!e.is_empty() && !e.contains('\n'), "{}", e);
         }
     }
@@ -216,7 +218,7 @@ proptest! {
         if let Some((key, _)) = line.split_once(" = ") {
             lines[to] = format!("{key} = {value}");
         }
-        if let Err(e) = Finding::parse(&lines.join("\n")) {
+        if let Err(e) = Finding::parse(&lines.join("\n"), &Catalog::default()) {
             prop_assert!(!e.is_empty() && !e.contains('\n'), "{}", e);
         }
     }

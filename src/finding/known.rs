@@ -1,6 +1,6 @@
 //! Is a failure known already?
 //!
-//! A failure is known where a finding has the same problem and target (the version and place of the library aside), a
+//! A failure is known where a finding has the same problem and target (the version and place of the library or manifest aside), a
 //! signature that matches, and
 //! - **the case is one of the finding's own**: original, minimal, far, or the bad side of a witness pair; or
 //! - **it lies past the finding's lines**: the same knobs, at least one certified pair of an integer, and for every
@@ -16,6 +16,7 @@
 //! So operand and place alone never make a failure known, and a finding without a certified pair knows its own cases only.
 //! A finding marked as fixed matches too; what that means (it is back) is for the caller to say.
 
+use super::Catalog;
 use super::check;
 use super::facts::{Certified, Effect, Facts, Witness};
 use super::file::{Finding, Status};
@@ -68,15 +69,15 @@ pub struct Match {
 impl Known {
     /// Reads every finding below the folders, in the order of folders and names. A folder that does not exist is empty; a
     /// name that was read before is not read again.
-    pub fn load(folders: &[PathBuf]) -> (Known, Vec<Warning>) {
+    pub fn load(folders: &[PathBuf], catalog: &Catalog) -> (Known, Vec<Warning>) {
         let (mut known, mut warnings) = (Known::default(), vec![]);
         for folder in folders {
-            known.load_folder(folder, DEPTH, &mut warnings);
+            known.load_folder(folder, catalog, DEPTH, &mut warnings);
         }
         (known, warnings)
     }
 
-    fn load_folder(&mut self, folder: &Path, depth: u32, warnings: &mut Vec<Warning>) {
+    fn load_folder(&mut self, folder: &Path, catalog: &Catalog, depth: u32, warnings: &mut Vec<Warning>) {
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return,
@@ -91,9 +92,9 @@ impl Known {
         for (path, is_folder) in paths {
             let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
             if is_folder && depth > 0 && !hidden {
-                self.load_folder(&path, depth - 1, warnings);
+                self.load_folder(&path, catalog, depth - 1, warnings);
             } else if !is_folder && !hidden && path.extension().is_some_and(|e| e == "toml") {
-                match Finding::read(&path) {
+                match Finding::read_with(&path, catalog) {
                     Ok(finding) => self.add(path, finding),
                     Err(e) => warnings.push(Warning(format!("{e}; it is passed over"))),
                 }

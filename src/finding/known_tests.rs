@@ -124,7 +124,7 @@ fn a_problem_with_pins_asks_the_same_question() {
 }
 
 #[test]
-fn the_same_minimal_case_is_found_only_at_its_placement() {
+fn the_same_minimal_case_is_found_wherever_its_operands_lie() {
     let facts = atlas();
     let (problem, target, mut case) = (facts.problem.clone(), facts.target.clone(), facts.minimal.clone());
     let known = known(facts);
@@ -133,6 +133,8 @@ fn the_same_minimal_case_is_found_only_at_its_placement() {
     case.params[problem.param("ldd").unwrap()] = 7;
     assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_some());
     case.placement = Placement::START;
+    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_some());
+    case.knobs.insert("threads".to_owned(), Value::Int(2));
     assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_none());
 }
 
@@ -162,7 +164,7 @@ fn a_broken_file_is_a_warning_and_the_others_are_read() {
     std::fs::write(group.join(".half.toml"), "format").unwrap();
     std::fs::write(dir.path().join("README.md"), "no finding").unwrap();
     std::os::unix::fs::symlink(dir.path(), group.join("loop")).unwrap();
-    let (known, warnings) = Known::load(&[dir.path().to_owned(), dir.path().join("none")]);
+    let (known, warnings) = Known::load(&[dir.path().to_owned(), dir.path().join("none")], &Catalog::default());
     assert_eq!(known.entries().len(), 1);
     assert_eq!(known.entries()[0].name, finding.name());
     assert_eq!(warnings.len(), 1, "{warnings:?}");

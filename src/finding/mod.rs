@@ -1,6 +1,7 @@
 //! Findings: what is worth keeping, in one readable file each, and the folders they live in.
 
 pub mod case_file;
+pub mod catalog;
 mod check;
 pub mod commands;
 mod decode;
@@ -21,6 +22,7 @@ mod title;
 mod words;
 
 pub use case_file::CaseInput;
+pub use catalog::Catalog;
 pub use environment::Environment;
 pub use facts::{Certified, Choice, Confirmation, Effect, Facts, Far, Ranks, Step, Tally, Witness};
 pub use file::{Finding, Status};

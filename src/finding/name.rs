@@ -8,6 +8,7 @@ use super::facts::Facts;
 use super::pins::Texts;
 use super::words::{ACCESS, FAMILY, PLACE};
 use crate::exec::{Family, Signature};
+use crate::manifest;
 use crate::problem::{Case, Problem};
 use crate::target::TargetSpec;
 use sha2::{Digest, Sha256};
@@ -39,6 +40,10 @@ fn is_version(text: &str) -> bool {
 
 /// Whether two targets are the same but for the version and place of the library.
 pub fn same_target(a: &TargetSpec, b: &TargetSpec) -> bool {
+    if a.family == manifest::FAMILY {
+        // Its place and its digest change while it stays the same manifest.
+        return a.family == b.family && a.model == b.model;
+    }
     let stem = |t: &TargetSpec| t.library.as_deref().map(|l| library_stem(l).to_owned());
     a.family == b.family && a.model == b.model && a.settings == b.settings && stem(a) == stem(b)
 }
@@ -46,6 +51,7 @@ pub fn same_target(a: &TargetSpec, b: &TargetSpec) -> bool {
 /// Family and model, or the library without its `lib`: first part of a name, and the folder under regressions/.
 pub fn group(target: &TargetSpec) -> String {
     let text = match &target.library {
+        _ if target.family == manifest::FAMILY => target.model.clone(),
         Some(path) => {
             let stem = library_stem(path);
             stem.strip_prefix("lib").filter(|rest| !rest.is_empty()).unwrap_or(stem).to_owned()
@@ -63,13 +69,21 @@ fn part_or_family(target: &TargetSpec) -> String {
 
 /// The name of a finding.
 pub fn name(facts: &Facts) -> String {
-    let mut parts = vec![group(&facts.target), part(&facts.target.model), part(&facts.problem.name)];
+    let mut parts = head_parts(&facts.problem.name, &facts.target);
     parts.extend(signature_parts(&facts.signature));
     let digest = Sha256::digest(identity(facts));
     let digits = format!("{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
     parts.push(digits);
     parts.retain(|p| !p.is_empty());
     parts.join("-")
+}
+
+/// Library or family, model, problem; a manifest is its own problem.
+fn head_parts(problem: &str, target: &TargetSpec) -> Vec<String> {
+    match target.family.as_str() {
+        manifest::FAMILY => vec![group(target)],
+        _ => vec![group(target), part(&target.model), part(problem)],
+    }
 }
 
 /// The name of a bad case that was not shrunk.
@@ -79,7 +93,8 @@ pub fn raw_name(problem: &Problem, target: &TargetSpec, case: &Case, signature: 
     push_signature(&mut text, signature);
     let digest = Sha256::digest(text);
     let digits: String = digest[..6].iter().map(|b| format!("{b:02x}")).collect();
-    let mut parts = vec![group(target), part(&target.model), part(&problem.name), digits];
+    let mut parts = head_parts(&problem.name, target);
+    parts.push(digits);
     parts.retain(|p| !p.is_empty());
     parts.join("-")
 }
@@ -132,6 +147,9 @@ fn identity(facts: &Facts) -> String {
 
 fn head(problem: &str, target: &TargetSpec) -> String {
     let mut target = target.clone();
+    if target.family == manifest::FAMILY {
+        (target.library, target.settings) = (None, Default::default());
+    }
     let stem = target.library.take().map_or_else(String::new, |l| library_stem(&l).to_owned());
     format!("problem {problem}\ntarget {target}\nlibrary {stem}\n")
 }
@@ -196,6 +214,19 @@ mod tests {
         assert_eq!(name(&other), name(&base));
         other.minimal.knobs.insert("threads".into(), Value::Int(2));
         assert_ne!(name(&other), name(&base));
+    }
+
+    #[test]
+    fn a_manifest_counts_by_its_name_alone() {
+        let target = |text: &str| text.parse::<TargetSpec>().unwrap();
+        let filed = target("manifest:toy,sha256=0123456789abcdef@scripts/toy.toml");
+        let moved = target("manifest:toy,sha256=fedcba9876543210@/elsewhere/other.toml");
+        assert!(same_target(&filed, &moved));
+        assert!(!same_target(&filed, &target("manifest:toys,sha256=0123456789abcdef@scripts/toy.toml")));
+        assert_eq!(group(&filed), "toy");
+        let named = |target: &TargetSpec| name(&Facts { target: target.clone(), ..atlas() });
+        assert_eq!(named(&filed), named(&moved));
+        assert!(named(&filed).starts_with("toy-b-read-far-"), "{}", named(&filed));
     }
 
     proptest! {

@@ -42,7 +42,7 @@ fn verb(access: Option<Access>) -> &'static str {
 }
 
 fn wrong(facts: &Facts, w: &Wrong) -> String {
-    let elements = format!("{} of {} elements of {}", w.count, w.compared, w.operand);
+    let elements = w.elements();
     match w.kind {
         WrongKind::Value => format!("gives {elements} a wrong value"),
         WrongKind::Unwritten => format!("leaves {elements} unwritten"),

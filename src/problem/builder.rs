@@ -14,8 +14,14 @@ pub struct Builder {
 
 impl Builder {
     pub fn new(name: &str) -> Builder {
-        let problem =
-            Problem { name: name.to_owned(), params: vec![], constraints: vec![], operands: vec![], work: None };
+        let problem = Problem {
+            name: name.to_owned(),
+            params: vec![],
+            constraints: vec![],
+            operands: vec![],
+            work: None,
+            placed_by_program: false,
+        };
         Builder { problem }
     }
 

@@ -35,6 +35,8 @@ pub struct Problem {
     pub operands: Vec<Operand>,
     /// Size of the work of one case (multiply-adds, moved elements); elements of all operands where absent.
     pub work: Option<Expr>,
+    /// The program under test decides where operands lie: the placement of a case means nothing.
+    pub placed_by_program: bool,
 }
 
 /// Why an assignment is no case of the problem. Each text is a sentence for the user.

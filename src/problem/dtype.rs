@@ -45,6 +45,10 @@ impl Dtype {
         &ALL[self as usize]
     }
 
+    pub fn all() -> impl Iterator<Item = Dtype> {
+        ALL.iter().map(|row| row.0)
+    }
+
     pub fn from_name(name: &str) -> Option<Dtype> {
         ALL.iter().find(|row| row.1 == name).map(|row| row.0)
     }

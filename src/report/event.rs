@@ -118,7 +118,7 @@ pub enum Event {
         arena_bytes: u64,
     },
     /// Oracles that the self-test proved, and what it cannot prove here.
-    SelfTest { proven: Vec<String>, not_detectable: Vec<String>, seconds: f64 },
+    SelfTest { proven: Vec<String>, not_detectable: Vec<String>, not_proven: Vec<String>, seconds: f64 },
     /// Something that limits what the run can see.
     Warning { text: String },
     /// One case and its verdict, in case order.

@@ -62,10 +62,13 @@ impl Reporter for Plain {
                 }
                 self.say(&line);
             }
-            Event::SelfTest { proven, not_detectable, seconds } if !quiet => {
+            Event::SelfTest { proven, not_detectable, not_proven, seconds } if !quiet => {
                 let mut line = format!("self-test: {} proven in {seconds:.1} s", proven.join(", "));
                 if !not_detectable.is_empty() {
                     let _ = write!(line, "; not detectable here: {}", not_detectable.join(", "));
+                }
+                if !not_proven.is_empty() {
+                    let _ = write!(line, "; not proven: {}", not_proven.join(", "));
                 }
                 self.say(&line);
             }
@@ -76,7 +79,8 @@ impl Reporter for Plain {
                 self.say(&format!("case {id}: {word}{what}, alone in a fresh process {bad} of {runs} times"));
             }
             Event::Known { id, finding } => {
-                if self.known.insert(finding.clone()) && !quiet {
+                let is_first = self.known.insert(finding.clone());
+                if is_first && !quiet {
                     self.say(&format!("case {id}: known as {finding}"));
                 }
             }

@@ -83,7 +83,8 @@ impl Coverage {
             }
             past |= bytes >> 31 > 0;
             // An alias lies in the memory of another operand, whose edge counts.
-            let edge = view.alias.is_none() && placing::touches_edge(view, planned.case.placement, self.page_bytes);
+            let known = view.alias.is_none() && !problem.placed_by_program;
+            let edge = known && placing::touches_edge(view, planned.case.placement, self.page_bytes);
             count.at_edge += u64::from(edge);
             at_edge |= edge;
         }

@@ -177,23 +177,28 @@ impl Layout {
         if slot.copy >= view.copies() {
             return None;
         }
-        let base = self.base(case, slot.operand, slot.copy);
-        let from_base = address.wrapping_sub(base) as i64;
-        let extremes = Extremes::of_copy(instance, slot.operand, slot.copy)?;
-        let (place, from_edge) = if from_base < extremes.low {
-            let before = extremes.low - from_base;
-            (if before <= NEAR_BYTES { Place::BeforeStart } else { Place::Far }, -before)
-        } else if from_base >= extremes.high {
-            let past = from_base - extremes.high;
-            (if past < NEAR_BYTES { Place::PastEnd } else { Place::Far }, past)
-        } else if is_element(instance, slot.operand, slot.copy, from_base) {
-            (Place::Element, 0)
-        } else {
-            (Place::Gap, 0)
-        };
-        let operand = instance.problem.operands[slot.operand].name.clone();
-        Some(Hit { operand, copy: slot.copy, place, from_base, from_edge })
+        relate(instance, slot.operand, slot.copy, self.base(case, slot.operand, slot.copy), address)
     }
+}
+
+/// How an address lies to one copy of an operand with memory of its own, whose base pointer is `base`. `None` where the
+/// case lacks it.
+pub fn relate(instance: &Instance, operand: usize, copy: u32, base: u64, address: u64) -> Option<Hit> {
+    let from_base = address.wrapping_sub(base) as i64;
+    let extremes = Extremes::of_copy(instance, operand, copy)?;
+    let (place, from_edge) = if from_base < extremes.low {
+        let before = extremes.low.checked_sub(from_base)?;
+        (if before <= NEAR_BYTES { Place::BeforeStart } else { Place::Far }, -before)
+    } else if from_base >= extremes.high {
+        let past = from_base.checked_sub(extremes.high)?;
+        (if past < NEAR_BYTES { Place::PastEnd } else { Place::Far }, past)
+    } else if is_element(instance, operand, copy, from_base) {
+        (Place::Element, 0)
+    } else {
+        (Place::Gap, 0)
+    };
+    let operand = instance.problem.operands[operand].name.clone();
+    Some(Hit { operand, copy, place, from_base, from_edge })
 }
 
 fn is_element(instance: &Instance, operand: usize, copy: u32, from_base: i64) -> bool {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::exec::Signature;
 use crate::finding::testing::atlas;
-use crate::finding::{Facts, Step};
+use crate::finding::{Catalog, Facts, Step};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn child_process_that_is_given_a_task() {
         "file one" => {
             let store = open(&folder);
             let failed = store.file(&large(1)).unwrap_err();
-            println!("\nERROR {failed}\nWHOLE {}", Finding::parse(&failed.toml).is_ok());
+            println!("\nERROR {failed}\nWHOLE {}", Finding::parse(&failed.toml, &Catalog::default()).is_ok());
         }
         "hold" => {
             let _store = open(&folder);
@@ -187,7 +187,7 @@ fn a_bad_case_that_was_not_shrunk_can_be_shrunk_later() {
     let save = || store.save_raw(&facts.problem, &facts.target, &facts.original, &signature).unwrap();
     let Filed::New(path) = save() else { panic!("not new") };
     assert_eq!(save(), Filed::Already(path.clone()));
-    let input = crate::finding::CaseInput::from_file(&path).unwrap();
+    let input = crate::finding::CaseInput::from_file(&path, &Catalog::default()).unwrap();
     assert_eq!(input.case(&facts.problem, crate::problem::Placement::START).unwrap(), facts.original);
 }
 
