@@ -10,6 +10,7 @@ pub mod exec;
 pub mod finding;
 pub mod hypothesis;
 pub mod problem;
+pub mod regress;
 pub mod report;
 pub mod search;
 pub mod shrink;

@@ -25,7 +25,7 @@ const DEFAULT_CASES: u64 = 10_000;
 /// # Errors
 /// One sentence and its exit status.
 pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
-    let (store, mut warnings) = Store::open(&hunt.exec.out).map_err(Failure::setup)?;
+    let (store, mut warnings) = Store::open(&hunt.out).map_err(Failure::setup)?;
     let mut session = Session::open(Request {
         problem,
         target: &hunt.target,
@@ -38,7 +38,7 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         time: hunt.time,
         work: super::session::builtin(problem)?.hunt_work,
     })?;
-    let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.exec.out)]);
+    let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.out)]);
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
@@ -68,7 +68,7 @@ fn started(session: &Session, hunt: &Hunt) -> Event {
         seed: hunt.seed,
         jobs: session.pool.settings().jobs,
         pins: session.pins.iter().map(Narrow::to_string).collect(),
-        out: hunt.exec.out.clone(),
+        out: hunt.out.clone(),
         arena_bytes: session.pool.hello().arena.len,
     }
 }

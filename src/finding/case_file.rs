@@ -129,7 +129,8 @@ impl CaseInput {
     }
 }
 
-fn parse(source: &str, text: &str) -> Result<CaseInput, String> {
+/// A finding or a seed case, whichever the text is.
+pub(super) fn parse(source: &str, text: &str) -> Result<CaseInput, String> {
     let table = read::head(text)?;
     match (table.contains_key("minimal"), table.contains_key("params")) {
         (true, _) => Ok(from_finding(source, Finding::parse(text)?)),
@@ -200,7 +201,7 @@ fn from_text(text: &str, problem: Option<&str>) -> Result<CaseInput, String> {
 }
 
 /// The values in the form that the problem writes them.
-fn named(problem: &Problem, rows: Vec<(String, Value)>) -> Result<BTreeMap<String, Value>, String> {
+pub(super) fn named(problem: &Problem, rows: Vec<(String, Value)>) -> Result<BTreeMap<String, Value>, String> {
     let mut out = BTreeMap::new();
     for (name, value) in rows {
         let Some(i) = problem.param(&name) else {

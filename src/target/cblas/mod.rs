@@ -25,6 +25,7 @@ mod tests;
 
 pub use adapter::Adapter;
 pub use call::{GemmCall, Real, Refusal};
-pub use library::{CblasError, Description, Library, describe, find};
+pub use identity::NO_BRAND;
+pub use library::{CblasError, Description, Library, describe, find, find_file};
 pub use symbols::{Decoration, Interface};
 pub use width::IntWidth;
