@@ -6,7 +6,7 @@ use crate::exec::pool::Pool;
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, ranks};
 use crate::finding::store::StoreError;
-use crate::finding::{Environment, Facts, Finding};
+use crate::finding::{Environment, Facts, Finding, Step};
 use crate::problem::Case;
 use crate::shrink::{self, NotShrunk};
 use crate::target::TargetSpec;
@@ -57,5 +57,10 @@ pub fn renewed(
         seed: filed.seed,
         environment,
     };
-    Finding::new(facts::facts(&context, &filed.original, &shrunk, table.as_ref())).map_err(NotRenewed::Text)
+    let mut stated = facts::facts(&context, &filed.original, &shrunk, table.as_ref());
+    if *failing != filed.original {
+        let moved = Step { by: "follow the line".to_owned(), case: filed.problem.short(&failing.params) };
+        stated.ladder = filed.ladder.iter().cloned().chain([moved]).chain(stated.ladder).collect();
+    }
+    Finding::new(stated).map_err(NotRenewed::Text)
 }

@@ -6,29 +6,16 @@ use std::fmt::Write as _;
 
 /// One line, and where there is more to say, lines below it.
 pub fn line(r: &Replayed, quiet: bool) -> String {
-    let mut out = format!("{:<14}  {}", r.outcome, r.finding);
-    if r.status == "fixed" {
-        out.push_str(" (filed as fixed)");
-    }
-    match &r.why {
-        Some(why) => drop(write!(out, ": {why}")),
-        None => drop(write!(out, ": {}", r.title)),
-    }
-    if r.failed > 0 {
-        let _ = write!(out, " ({} of {} runs failed)", r.failed, r.runs);
-    }
-    let mut below = |text: &str| drop(write!(out, "\n{:<14}  {text}", ""));
-    if let Some(b) = &r.boundary {
-        below(&boundary(b));
-    }
-    if let Some(path) = &r.updated {
-        below(&format!("written: {}", path.display()));
-    }
-    if let Some(why) = &r.not_updated {
-        below(&format!("not written: {why}"));
-    }
-    if !quiet {
-        r.notes.iter().for_each(|n| below(n));
+    let filed = if r.status == "fixed" { " (filed as fixed)" } else { "" };
+    let said = r.why.as_ref().unwrap_or(&r.title);
+    let rate = if r.failed > 0 { format!(" ({} of {} runs failed)", r.failed, r.runs) } else { String::new() };
+    let mut out = format!("{:<14}  {}{filed}: {said}{rate}", r.outcome, r.finding);
+    let more = r.boundary.as_ref().map(boundary).into_iter();
+    let more = more.chain(r.updated.as_ref().map(|path| format!("written: {}", path.display())));
+    let more = more.chain(r.not_updated.as_ref().map(|why| format!("not written: {why}")));
+    let notes = r.notes.iter().filter(|_| !quiet).cloned();
+    for text in more.chain(notes) {
+        let _ = write!(out, "\n{:<14}  {text}", "");
     }
     out
 }
@@ -51,5 +38,6 @@ pub fn end(outcomes: &BTreeMap<&'static str, u64>, unreadable: u64, seconds: f64
         said.push(format!("{unreadable} unreadable"));
     }
     let said = if said.is_empty() { "nothing to replay".to_owned() } else { said.join(", ") };
-    format!("{all} findings in {seconds:.1} s: {said}")
+    let s = if all == 1 { "" } else { "s" };
+    format!("{all} finding{s} in {seconds:.1} s: {said}")
 }
