@@ -10,6 +10,7 @@ use crate::problem::{Case, Narrow, Problem};
 use crate::report::event::{FindingSummary, WitnessLine};
 use crate::shrink::{self, ChoiceEffect, Counts, Island, Shrunk, WitnessStatus};
 use crate::target::TargetSpec;
+use crate::target::load::call_text;
 use bytesize::ByteSize;
 use std::sync::Arc;
 
@@ -163,6 +164,7 @@ pub fn history_summary(problem: &Problem, facts: &Facts) -> FindingSummary {
     FindingSummary {
         title: facts.title(),
         minimal: shown(problem, &facts.minimal),
+        call: call_text(&facts.target, problem, &facts.minimal),
         witnesses: vec![],
         evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
         confirmed: "once more, in a fresh process, after the same cases; passes alone".to_owned(),
@@ -197,6 +199,7 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
     FindingSummary {
         title: facts.title(),
         minimal: shown(problem, &facts.minimal),
+        call: call_text(&facts.target, problem, &facts.minimal),
         witnesses,
         evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
         confirmed: match t.runs {

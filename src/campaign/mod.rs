@@ -42,6 +42,8 @@ pub struct Options {
     /// `strided` or `packed`, for the record.
     pub profile: String,
     pub pins: Vec<Narrow>,
+    /// The user asked for one placement: minimal cases keep it.
+    pub keep_placement: bool,
 }
 
 /// Why a hunt could not go on. What was found until then is in the store.

@@ -149,7 +149,12 @@ fn space(c: &Campaign<'_>, case: &Case) -> (Arc<Problem>, &'static str) {
 fn shrink_case(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Result<Shrunk, NotShrunk> {
     let (problem, _) = space(c, case);
     let mut prober = PoolProber::new(c.pool, c.options.seed, c.options.gap_rule);
-    let options = shrink::Options { confirm: c.options.confirm, seed: c.options.seed, ..shrink::Options::default() };
+    let options = shrink::Options {
+        confirm: c.options.confirm,
+        seed: c.options.seed,
+        keep_placement: c.options.keep_placement,
+        ..shrink::Options::default()
+    };
     let (tally, started) = (c.tally.clone(), c.started);
     let reporter = &mut *c.reporter;
     let mut best = problem.short(&case.params);

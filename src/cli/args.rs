@@ -70,7 +70,7 @@ pub enum Command {
 /// Options of a hunt.
 #[derive(Debug, Clone, Args)]
 pub struct Hunt {
-    /// What is tested: auto, sim:MODEL, cblas, ... (see `shrinkfault targets`)
+    /// What is tested: sim:MODEL (a built-in model), cblas with --lib, or auto: cblas where --lib is given, else a model
     #[arg(long, value_name = "TARGET", default_value = "auto")]
     pub target: String,
     #[command(flatten)]
@@ -103,9 +103,9 @@ pub struct Hunt {
     /// Seed cases, one file each [default: those that come with the program]
     #[arg(long, value_name = "DIR")]
     pub corpus: Option<PathBuf>,
-    /// Known findings are read from here and from --out
-    #[arg(long, value_name = "DIR", default_value = "regressions")]
-    pub regressions: PathBuf,
+    /// Known findings are read from here and from --out [default: regressions, if there is one]
+    #[arg(long, value_name = "DIR")]
+    pub regressions: Option<PathBuf>,
     /// Exit with 1 for findings that are known already, too
     #[arg(long)]
     pub fail_known: bool,
@@ -134,7 +134,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PLACE")]
     pub placement: Option<Placement>,
     /// Knob of the target
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, value_delimiter = ',')]
     pub knob: Vec<(String, String)>,
     /// Run the case once per rank, each in a process of its own, and list which ranks fail
     #[arg(long)]
@@ -193,8 +193,8 @@ pub struct CheckArgs {
     /// The finding whose line counts: its file, or its name in regressions/ or in --out
     #[arg(long, value_name = "FINDING")]
     pub law: String,
-    /// Give a parameter that the list does not name, for all shapes, such as dtype=f16; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    /// Give parameters that the list does not name, for all shapes, such as dtype=f16; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, value_delimiter = ',')]
     pub set: Vec<(String, String)>,
     /// Folder that a finding is looked for in by name
     #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
@@ -221,11 +221,11 @@ pub struct Library {
 /// What is pinned or limited.
 #[derive(Debug, Clone, Args)]
 pub struct Pins {
-    /// Pin a parameter, such as m=1 or transA=T; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = set)]
+    /// Pin parameters, such as m=1,transA=T or ldb=2^31; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = set, value_delimiter = ',')]
     pub set: Vec<Narrow>,
-    /// Limit an integer parameter, such as m=1..4096; may be repeated
-    #[arg(long, value_name = "NAME=MIN..MAX", value_parser = range)]
+    /// Limit integer parameters, such as m=1..4096,ldb=1..2^31; may be repeated
+    #[arg(long, value_name = "NAME=MIN..MAX", value_parser = range, value_delimiter = ',')]
     pub range: Vec<Narrow>,
     /// Pin the element type: the same as --set dtype=TYPE
     #[arg(long, value_name = "TYPE")]
@@ -264,6 +264,9 @@ pub struct Exec {
     /// Print less
     #[arg(short, long)]
     pub quiet: bool,
+    /// Print what the cases of a hunt covered even where something was found
+    #[arg(long)]
+    pub stats: bool,
 }
 
 /// Arguments that the supervisor gives a worker.
@@ -331,7 +334,7 @@ fn range(text: &str) -> Result<Narrow, String> {
     let (param, span) = pair(text)?;
     let bad = || "write NAME=MIN..MAX with integers, both included".to_owned();
     let (min, max) = span.split_once("..").ok_or_else(bad)?;
-    let number = |t: &str| t.trim_start_matches('=').replace('_', "").parse::<i64>().map_err(|_| bad());
+    let number = |t: &str| crate::problem::param::integer(t.trim_start_matches('=')).ok_or_else(bad);
     let (min, max) = (number(min)?, number(max)?);
     if min > max {
         return Err(format!("{param}: {min} is above {max}"));
@@ -381,7 +384,7 @@ Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed,
 refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
 
 const RUN_HELP: &str = "\
-The case is a finding, a corpus file, or parameters: gemm:m=4,n=9,k=3,ldb=2147483647. Parameters that are not
+The case is a finding, a corpus file, or parameters: gemm:m=4,n=9,k=3,ldb=2^31-1. Parameters that are not
 named take their least value, strides are packed. --set overrides a parameter of a file.
 
 Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 0 the case does not fail, 1 finding written. Of both:
@@ -407,6 +410,7 @@ mod tests {
         assert_eq!(bytes("1GiB"), Ok(1 << 30));
         assert!(bytes("12").is_err() && bytes("many").is_err());
         assert_eq!(range("m=1..4_096"), Ok(Narrow::Range { param: "m".into(), min: 1, max: 4096 }));
+        assert_eq!(range("m=1..2^31-1"), Ok(Narrow::Range { param: "m".into(), min: 1, max: (1 << 31) - 1 }));
         assert!(range("m=9..1").is_err() && range("m=1").is_err() && range("=1..2").is_err());
     }
 }

@@ -9,7 +9,7 @@ use crate::finding::{CaseInput, Finding, store};
 use crate::problem::Value;
 use crate::report::event::{Event, Reporter};
 use crate::report::json::JsonLines;
-use crate::report::terminal::Plain;
+use crate::report::terminal::{Detail, Plain};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -81,5 +81,5 @@ fn reporter(args: &CheckArgs) -> Result<Box<dyn Reporter>, Failure> {
         let interrupt = Interrupt::install().map_err(Failure::setup)?;
         return Ok(Box::new(JsonLines::new(std::io::stdout(), interrupt)));
     }
-    Ok(Box::new(Plain::new(args.quiet)))
+    Ok(Box::new(Plain::new(Detail { quiet: args.quiet, ..Detail::default() })))
 }

@@ -24,6 +24,7 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
         confirm: 3,
         strict_gaps: false,
         quiet: false,
+        stats: false,
     };
     let session = Session::plain(&exec)?;
     let hello = session.pool.hello();

@@ -38,7 +38,7 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         time: hunt.time,
         work: super::session::builtin(problem)?.hunt_work,
     })?;
-    let (known, more) = Known::load(&[hunt.regressions.clone(), store::findings(&hunt.out)]);
+    let (known, more) = Known::load(&[regressions(hunt)?, store::findings(&hunt.out)]);
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
@@ -55,6 +55,17 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
     drop(campaign);
     drop(reporter);
     finish(&session, hunt, &summary, error)
+}
+
+/// Where kept findings are. A folder that was named has to be there: a slip of the pen would make everything new.
+fn regressions(hunt: &Hunt) -> Result<std::path::PathBuf, Failure> {
+    match &hunt.regressions {
+        Some(folder) if !folder.is_dir() => {
+            Err(Failure::usage(format!("--regressions {} is no folder; name one, or leave it out", folder.display())))
+        }
+        Some(folder) => Ok(folder.clone()),
+        None => Ok(store::REGRESSIONS.into()),
+    }
 }
 
 fn started(session: &Session, hunt: &Hunt) -> Event {
@@ -169,6 +180,7 @@ fn campaign<'a>(
             gap_rule: output::gap_rule(&hunt.exec),
             profile: output::profile_word(hunt.profile).to_owned(),
             pins: session.pins.clone(),
+            keep_placement: hunt.placement.is_some(),
         },
         reporter,
         started: session.started,

@@ -40,12 +40,9 @@ pub fn run(args: &RegressArgs) -> Result<ExitStatus, Failure> {
     let mut run = Run { args, reporter, interrupt, records: vec![] };
     let started = Instant::now();
     let ended = run.all(&files);
-    run.end(started.elapsed())?;
-    match ended {
-        Err(e) => Err(e),
-        Ok(()) if any && files.is_empty() => Ok(ExitStatus::Fine),
-        Ok(()) => Ok(run.status()),
-    }
+    let told = run.end(started.elapsed());
+    ended.and(told)?;
+    Ok(if any && files.is_empty() { ExitStatus::Fine } else { run.status() })
 }
 
 /// What the command line names has to be there: a library that is not would look like findings that are skipped.

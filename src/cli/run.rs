@@ -11,6 +11,7 @@ use crate::exec::{Verdict, ranks};
 use crate::problem::Problem;
 use crate::report::stdout::{aside, say};
 use crate::report::terminal::model_note;
+use crate::target::load::call_text;
 use crate::worker::Layout;
 use serde_json::json;
 
@@ -88,6 +89,9 @@ fn print(one: &One, verdict: &Verdict, kernel: Option<&str>) {
     say!("target   {} ({})", one.session.target, pool.hello().description.title);
     if let Some(kernel) = kernel {
         say!("kernel   {kernel}");
+    }
+    if let Some(call) = call_text(&one.session.target, problem, &one.case) {
+        say!("call     {call}");
     }
     operands(problem, one);
     say!("verdict  {}", verdict.word());

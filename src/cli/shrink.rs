@@ -79,6 +79,7 @@ fn descend(one: &One, args: &ShrinkArgs, reporter: &mut dyn Reporter) -> Result<
     let options = shrink::Options {
         seed: args.run.seed,
         confirm: args.run.exec.confirm,
+        keep_placement: args.run.placement.is_some(),
         strategy: match args.strategy {
             Strategy::HintFirst => shrink::Strategy::HintFirst,
             Strategy::PlainBisection => shrink::Strategy::PlainBisection,

@@ -181,7 +181,7 @@ fn from_text(text: &str, problem: Option<&str>) -> Result<CaseInput, String> {
     };
     let problem = decode::problem(name)?;
     let mut rows: Vec<(String, Value)> = vec![];
-    for part in list.split(',') {
+    for part in list.split([',', ' ']).filter(|part| !part.is_empty()) {
         match part.split_once('=') {
             Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
                 let name = name.trim().to_owned();

@@ -7,6 +7,7 @@ use super::stored::{self, Number, Pairs};
 use super::words::{ACCESS, FAMILY, KIND, PLACE};
 use crate::exec::{Hit, Signature, Verdict};
 use crate::problem::{Assignment, Case, Problem, Value};
+use crate::target::load::call_text;
 
 pub fn file(status: Status, title: &str, facts: &Facts) -> stored::File {
     let problem = &facts.problem;
@@ -17,6 +18,7 @@ pub fn file(status: Status, title: &str, facts: &Facts) -> stored::File {
         status: status.word().to_owned(),
         problem: problem.name.clone(),
         target: facts.target.to_string(),
+        call: call_text(&facts.target, problem, &facts.minimal),
         set: pins.set,
         range: pins.range,
         one_of: pins.one_of,

@@ -152,7 +152,9 @@ impl Known {
     ) -> Option<Match> {
         let found = self.alike(problem, target, signature).filter(|e| {
             let facts = e.finding.facts();
-            facts.minimal == check::filed(&facts.problem, case)
+            let case = check::filed(&facts.problem, case);
+            // Where the operands lay is no part of what fails.
+            (&facts.minimal.params, &facts.minimal.knobs) == (&case.params, &case.knobs)
         });
         found.min_by_key(|e| e.finding.status() == Status::Fixed).map(|e| e.matched(By::OwnCase))
     }

@@ -16,6 +16,9 @@ pub struct File {
     pub status: String,
     pub problem: String,
     pub target: String,
+    /// For people: derived from the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

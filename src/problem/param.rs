@@ -1,6 +1,6 @@
 //! Parameters: what a case assigns.
 
-use super::expr::Condition;
+use super::expr::{Condition, Env, Expr, Scope, Symbol};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -37,16 +37,37 @@ impl From<&str> for Value {
 }
 
 impl Value {
-    /// Reads a value as written on a command line: `true`, `-3`, `bf16`.
+    /// Reads a value as written on a command line: `true`, `-3`, `2^31+1`, `bf16`.
     pub fn from_word(word: &str) -> Value {
         match word {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
-            _ => match word.replace('_', "").parse::<i64>() {
-                Ok(i) => Value::Int(i),
-                Err(_) => Value::Text(word.to_owned()),
-            },
+            _ => integer(word).map_or_else(|| Value::Text(word.to_owned()), Value::Int),
         }
+    }
+}
+
+/// An integer as people write it: `-3`, `1_000`, `2^31`, `8*4096-1`.
+pub fn integer(word: &str) -> Option<i64> {
+    if let Ok(i) = word.replace('_', "").parse::<i64>() {
+        return Some(i);
+    }
+    let computed = word.starts_with(|c: char| c.is_ascii_digit()) && word.contains(['^', '*', '+', '-']);
+    let expression = computed.then(|| Expr::parse(word, &Nothing).ok())??;
+    let value = expression.eval(&Env { values: &[], element_bytes: &|_| 1, rank: 0 }).ok()?;
+    i64::try_from(value).ok()
+}
+
+/// No names.
+struct Nothing;
+
+impl Scope for Nothing {
+    fn lookup(&self, _name: &str) -> Option<Symbol<'_>> {
+        None
+    }
+
+    fn operand(&self, _name: &str) -> Option<usize> {
+        None
     }
 }
 

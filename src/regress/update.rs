@@ -37,7 +37,12 @@ pub fn renewed(
 ) -> Result<Finding, NotRenewed> {
     let problem = narrowed(pool, filed).map_err(NotRenewed::Text)?;
     let mut prober = PoolProber::new(pool, filed.seed, options.gap_rule);
-    let how = shrink::Options { seed: filed.seed, confirm: options.confirm, ..shrink::Options::default() };
+    let how = shrink::Options {
+        seed: filed.seed,
+        confirm: options.confirm,
+        keep_placement: true,
+        ..shrink::Options::default()
+    };
     let shrunk = shrink::shrink(&problem, failing, Some(&filed.signature), &mut prober, &how, &mut |_| {});
     let mut shrunk = shrunk.map_err(|e| match e {
         NotShrunk::Probe(e) => NotRenewed::Probe(e),

@@ -216,6 +216,8 @@ pub struct FindingSummary {
     /// What faulted, one sentence.
     pub title: String,
     pub minimal: ShownCase,
+    /// The minimal case as a line of the target's own language, where it has one.
+    pub call: Option<String>,
     pub witnesses: Vec<WitnessLine>,
     /// Where the access went; what was seen instead of an address for wrong results.
     pub evidence: Vec<String>,

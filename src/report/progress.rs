@@ -1,7 +1,7 @@
 //! The progress line on a terminal. The only file that knows indicatif.
 
 use super::event::{Event, Phase, Reporter, Tally};
-use super::terminal::Plain;
+use super::terminal::{Detail, Plain};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ pub struct Live {
 }
 
 impl Live {
-    pub fn new(quiet: bool) -> Live {
+    pub fn new(detail: Detail) -> Live {
         let bar = ProgressBar::new_spinner();
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(125));
-        Live { bar, plain: Plain::new(quiet) }
+        Live { bar, plain: Plain::new(detail) }
     }
 }
 
@@ -48,10 +48,11 @@ impl Drop for Live {
 
 fn line(phase: &Phase, tally: &Tally, seconds: f64) -> String {
     let rate = if seconds > 0.0 { tally.all() as f64 / seconds } else { 0.0 };
-    let counts = super::terminal::counts(tally);
     match phase {
-        Phase::Searching => format!("searching  {} cases  {rate:.0}/s  {counts}", tally.all()),
-        Phase::Confirming => format!("confirming  {} cases  {counts}", tally.all()),
+        Phase::Searching => {
+            format!("searching  {} cases  {rate:.0}/s  {}", tally.all(), super::terminal::counts(tally))
+        }
+        Phase::Confirming => "confirming".to_owned(),
         Phase::Shrinking(best) => format!("shrinking  best so far: {best}"),
     }
 }

@@ -3,6 +3,7 @@
 use super::event::{Event, FindingSummary, Phase, Reporter, Summary, Tally};
 use super::replayed;
 use super::stdout::say;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,10 +11,20 @@ use std::time::{Duration, Instant};
 /// Seconds between two progress lines where there is no terminal to redraw.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
+/// How much is said.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Detail {
+    pub quiet: bool,
+    /// What the cases covered is said even where something was found.
+    pub stats: bool,
+}
+
 /// Writes to stdout, one line or block per event.
 #[derive(Debug)]
 pub struct Plain {
-    quiet: bool,
+    detail: Detail,
+    /// Known findings that were met: each is said once, and counted at the end.
+    known: BTreeSet<String>,
     /// The sentence about models, said in the first and the last line.
     model_note: Option<String>,
     found: Vec<String>,
@@ -22,13 +33,13 @@ pub struct Plain {
 }
 
 impl Plain {
-    pub fn new(quiet: bool) -> Plain {
-        Plain { quiet, model_note: None, found: vec![], progress: None }
+    pub fn new(detail: Detail) -> Plain {
+        Plain { detail, known: BTreeSet::new(), model_note: None, found: vec![], progress: None }
     }
 
     /// With a progress line every ten seconds, for logs.
-    pub fn with_progress(quiet: bool) -> Plain {
-        Plain { progress: (!quiet).then(Instant::now), ..Plain::new(quiet) }
+    pub fn with_progress(detail: Detail) -> Plain {
+        Plain { progress: (!detail.quiet).then(Instant::now), ..Plain::new(detail) }
     }
 
     fn say(&self, text: &str) {
@@ -39,6 +50,7 @@ impl Plain {
 
 impl Reporter for Plain {
     fn event(&mut self, event: &Event) {
+        let quiet = self.detail.quiet;
         match event {
             Event::Started { version, problem, target, title, model, seed, pins, .. } => {
                 let mut line = format!("shrinkfault {version}: {problem} on {target} ({title}), seed {seed}");
@@ -51,7 +63,7 @@ impl Reporter for Plain {
                 }
                 self.say(&line);
             }
-            Event::SelfTest { proven, not_detectable, seconds } if !self.quiet => {
+            Event::SelfTest { proven, not_detectable, seconds } if !quiet => {
                 let mut line = format!("self-test: {} proven in {seconds:.1} s", proven.join(", "));
                 if !not_detectable.is_empty() {
                     let _ = write!(line, "; not detectable here: {}", not_detectable.join(", "));
@@ -59,27 +71,32 @@ impl Reporter for Plain {
                 self.say(&line);
             }
             Event::Warning { text } => self.say(&format!("warning: {text}")),
-            Event::Confirmed { id, verdict, signature, bad, runs } if !self.quiet => {
+            Event::Confirmed { id, verdict, signature, bad, runs } if !quiet => {
                 let what = signature.as_ref().map_or_else(String::new, |s| format!(" ({s})"));
                 let word = verdict.word();
                 self.say(&format!("case {id}: {word}{what}, alone in a fresh process {bad} of {runs} times"));
             }
-            Event::Known { id, finding } if !self.quiet => self.say(&format!("case {id}: known as {finding}")),
-            Event::Note { id, text } if !self.quiet => self.say(&format!("case {id}: {text}")),
-            Event::Shrinking { case, .. } if !self.quiet => self.say(&format!("shrinking {}", case.short)),
+            Event::Known { id, finding } => {
+                if self.known.insert(finding.clone()) && !quiet {
+                    self.say(&format!("case {id}: known as {finding}"));
+                }
+            }
+            Event::Note { id, text } if !quiet => self.say(&format!("case {id}: {text}")),
+            Event::Shrinking { case, .. } if !quiet => self.say(&format!("shrinking {}", case.short)),
             Event::Finding { name, path, summary } => {
                 self.found.push(name.clone());
-                self.say(&finding(summary, path));
+                let word = if self.known.contains(name) { "known" } else { "found" };
+                self.say(&finding(word, summary, path));
             }
-            Event::Replaying { problem, target, title, findings, .. } if !self.quiet => {
+            Event::Replaying { problem, target, title, findings, .. } if !quiet => {
                 let s = if *findings == 1 { "" } else { "s" };
                 self.say(&format!("{problem} on {target} ({title}): {findings} finding{s}"));
             }
-            Event::Replayed(r) => self.say(&replayed::line(r, self.quiet)),
+            Event::Replayed(r) => self.say(&replayed::line(r, quiet)),
             Event::Regressed { outcomes, unreadable, seconds } => {
                 self.say(&replayed::end(outcomes, *unreadable, *seconds));
             }
-            Event::Shape { place, short, standing, why, .. } if !self.quiet || *standing == "past" => {
+            Event::Shape { place, short, standing, why, .. } if !quiet || *standing == "past" => {
                 let why = why.as_ref().map_or_else(String::new, |w| format!(" ({w})"));
                 self.say(&format!("{:<10}  {place}: {short}{why}", standing.replace('-', " ")));
             }
@@ -88,7 +105,7 @@ impl Reporter for Plain {
                  say; no case was run"
             )),
             Event::Finished { summary } => {
-                let mut text = end(summary, self.quiet);
+                let mut text = end(summary, self.detail);
                 if let Some(note) = &self.model_note {
                     let _ = write!(text, "\n{note}");
                 }
@@ -99,11 +116,11 @@ impl Reporter for Plain {
                     let _ = last;
                     self.progress = Some(Instant::now());
                     let what = match phase {
-                        Phase::Searching => "searching".to_owned(),
+                        Phase::Searching => format!("searching; {} cases, {}", tally.all(), counts(tally)),
                         Phase::Confirming => "confirming".to_owned(),
                         Phase::Shrinking(best) => format!("shrinking, best so far {best}"),
                     };
-                    self.say(&format!("{seconds:.0} s: {what}; {} cases, {}", tally.all(), counts(tally)));
+                    self.say(&format!("{seconds:.0} s: {what}"));
                 }
             }
             _ => {}
@@ -136,13 +153,16 @@ pub fn counts(tally: &Tally) -> String {
     if said.is_empty() { "none".to_owned() } else { said.join(", ") }
 }
 
-/// A finding, as read aloud.
-pub fn finding(f: &FindingSummary, path: &Path) -> String {
-    let mut out = format!("\nfound: {}\n", f.title);
+/// A finding, as read aloud; `word` says whether it is new.
+fn finding(word: &str, f: &FindingSummary, path: &Path) -> String {
+    let mut out = format!("\n{word}: {}\n", f.title);
     let mut row = |label: &str, text: &str| {
         let _ = writeln!(out, "  {label:<15} {text}");
     };
     row("minimal case", &f.minimal.short);
+    if let Some(call) = &f.call {
+        row("call", call);
+    }
     for w in &f.witnesses {
         match &w.good {
             Some(good) => {
@@ -171,20 +191,22 @@ pub fn finding(f: &FindingSummary, path: &Path) -> String {
 }
 
 /// The last lines of a run.
-fn end(s: &Summary, quiet: bool) -> String {
+fn end(s: &Summary, detail: Detail) -> String {
     let t = &s.tally;
     let rate = if s.seconds > 0.0 { t.all() as f64 / s.seconds } else { 0.0 };
     let mut out = format!("{} cases in {:.1} s ({rate:.0}/s): {}; {}", t.all(), s.seconds, counts(t), s.ended);
     if t.sampled > 0 {
         let _ = write!(out, "\n{} of the passes ran only a part of their work-groups", t.sampled);
     }
-    if !quiet && t.ran() > 0 {
+    // What was covered says how much a run without findings is worth.
+    let clean = s.findings.is_empty() && s.known.is_empty();
+    if !detail.quiet && t.ran() > 0 && (clean || detail.stats) {
         let per_case = s.remapped as f64 / t.all().max(1) as f64;
         let _ = write!(out, "\n{} worker processes, {per_case:.2} page ranges remapped per case", s.processes);
         let _ = write!(out, "\n{}", s.coverage);
     }
     for (name, count) in &s.known {
-        let _ = write!(out, "\nknown: {name}, {count} more cases");
+        let _ = write!(out, "\nknown: {name}, {count} more case{}", if *count == 1 { "" } else { "s" });
     }
     if s.not_shrunk > 0 {
         let _ = write!(out, "\n{} further bad cases were not looked into; they are in the journal", s.not_shrunk);

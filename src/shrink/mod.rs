@@ -31,7 +31,7 @@ pub use result::{
 };
 
 use crate::exec::{Freshness, ProbeError, Prober, Signature};
-use crate::problem::{Case, Problem};
+use crate::problem::{Case, Placement, Problem};
 use anchor::Anchor;
 use engine::{Engine, Start};
 use observe::Observations;
@@ -54,6 +54,8 @@ pub enum Strategy {
 pub struct Options {
     pub seed: u64,
     pub strategy: Strategy,
+    /// Whether the case keeps its placement, because the user asked for it; else the plainest that fails alike is taken.
+    pub keep_placement: bool,
     /// Runs in fresh processes of every case that is filed.
     pub confirm: u32,
     /// Runs of the start case, where the first ones disagree.
@@ -71,6 +73,7 @@ impl Default for Options {
         Options {
             seed: 0,
             strategy: Strategy::HintFirst,
+            keep_placement: false,
             confirm: 3,
             start_runs: 20,
             rate_runs: 64,
@@ -99,8 +102,13 @@ pub fn shrink(
     problem.check(&start.params)?;
     on_event(ShrinkEvent::Phase("confirm the start"));
     let mut before = Probes::default();
+    let mut case = start.clone();
     loop {
-        let (confirmed, stopped) = confirm_start(start, wanted, prober, options, on_event)?;
+        let (mut confirmed, mut stopped) = confirm_start(&case, wanted, prober, options, on_event)?;
+        if stopped.is_none() && confirmed.case == *start && !options.keep_placement {
+            (confirmed, stopped) = plainly_placed(confirmed, prober, options, on_event)?;
+            case = confirmed.case.clone();
+        }
         let mut engine = Engine::new(problem, confirmed, &mut *prober, options, &mut *on_event);
         let mut found = witness::Found::default();
         let ended = match stopped {
@@ -122,6 +130,40 @@ enum Ended {
     Done,
     /// It followed cases that are slow and do not hang. The time limit is longer now: it has to start again.
     Slow,
+}
+
+/// The start under the plainest placement in which it fails in the same way, so that one failure has one minimal case: a
+/// coarse alignment or a padding moves the edge that an over-read runs into.
+fn plainly_placed(
+    start: Start,
+    prober: &mut dyn Prober,
+    options: &Options,
+    on_event: &mut dyn FnMut(ShrinkEvent<'_>),
+) -> Result<(Start, Option<ProbeError>), NotShrunk> {
+    for placement in [Placement::END, Placement::START] {
+        if start.case.placement == placement {
+            break;
+        }
+        let case = Case { placement, ..start.case.clone() };
+        let observation = match prober.probe(&case, Freshness::Fresh) {
+            Ok(observation) => observation,
+            Err(error) => return Ok((start, Some(error))),
+        };
+        on_event(ShrinkEvent::Probed { case: &case, freshness: Freshness::Fresh, observation: &observation });
+        let same = Signature::of(&observation.verdict).is_some_and(|s| s == start.signature);
+        if !same {
+            continue;
+        }
+        match confirm_start(&case, Some(&start.signature), prober, options, on_event) {
+            Ok((mut plain, stopped)) => {
+                plain.probes.add(start.probes);
+                return Ok((plain, stopped));
+            }
+            Err(NotShrunk::Probe(error)) => return Ok((start, Some(error))),
+            Err(_) => {}
+        }
+    }
+    Ok((start, None))
 }
 
 /// Runs the start in fresh processes, `confirm` times and more where the runs disagree, and settles which failure is

@@ -2,7 +2,7 @@
 
 use super::cblas::{self, IntWidth};
 use super::{Target, TargetSpec, selftest, sim};
-use crate::problem::Problem;
+use crate::problem::{Case, Problem};
 
 /// Loads the target that a spec names. `int_width` (32 or 64) settles the width of a library's integers where the
 /// library does not say.
@@ -33,6 +33,14 @@ pub fn check(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Re
     match spec.family.as_str() {
         "cblas" => cblas::Adapter::check(spec, problem),
         _ => load(spec, problem, int_width).map(drop),
+    }
+}
+
+/// The call that a target makes for a case, as a line of its own language; `None` where there is no such line.
+pub fn call_text(spec: &TargetSpec, problem: &Problem, case: &Case) -> Option<String> {
+    match (spec.family.as_str(), problem.name.as_str()) {
+        ("cblas", "gemm") => cblas::call_text(problem, case),
+        _ => None,
     }
 }
 

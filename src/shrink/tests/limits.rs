@@ -4,7 +4,7 @@ use super::oracle::{Oracle, PASS, fault, wrong};
 use super::rules::{Call, Rule};
 use crate::device::Access;
 use crate::exec::{Freshness, Place, ProbeError, Sample, Signature, Verdict, WrongKind};
-use crate::problem::{Builtin, Case, Problem};
+use crate::problem::{Builtin, Case, Placement, Problem};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::cell::Cell;
@@ -255,4 +255,25 @@ fn a_start_that_is_slow_is_no_finding() {
     let mut oracle = Oracle { limit: Rc::clone(&limit), ..Oracle::new(endless(&limit)) };
     let outcome = shrink(&problem, &start, None, &mut oracle, &Options::default(), &mut |_| {});
     assert_eq!(outcome.unwrap_err(), NotShrunk::DoesNotFail(20));
+}
+
+/// From `end/256` with padding: fails in any placement that is flush to the end, whatever its alignment.
+#[test]
+fn the_plainest_placement_that_fails_alike_is_taken_unless_one_was_asked_for() {
+    let problem = narrowed("gemm", &[("m", "1"), ("n", "1")], &[]);
+    let (plain, padded) = (Placement::END, "end+512/256".parse::<Placement>().unwrap());
+    let from = |placement| Case { placement, ..start(&problem, &[("k", "100")]) };
+    let rule = |fails: fn(&Case) -> bool| {
+        move |case: &Case, _| if fails(case) && Call::of(case).k >= 9 { b_faults() } else { PASS }
+    };
+    let placed = |from: &Case, fails: fn(&Case) -> bool, keep_placement: bool| {
+        let mut oracle = Oracle::new(rule(fails));
+        let options = Options { keep_placement, ..Options::default() };
+        shrink(&problem, from, None, &mut oracle, &options, &mut |_| {}).unwrap().minimal.placement
+    };
+    assert_eq!(placed(&from(padded), |_| true, false), plain);
+    assert_eq!(placed(&from(padded), |_| true, true), padded);
+    assert_eq!(placed(&from(padded), |c| c.placement != Placement::END, false), Placement::START);
+    assert_eq!(placed(&from(padded), |c| c.placement.align == 256, false), padded);
+    assert_eq!(placed(&from(Placement::START), |c| c.placement == Placement::START, false), Placement::START);
 }

@@ -18,6 +18,7 @@ mod call;
 mod identity;
 mod library;
 mod symbols;
+mod text;
 mod width;
 
 #[cfg(test)]
@@ -28,4 +29,5 @@ pub use call::{GemmCall, Real, Refusal};
 pub use identity::NO_BRAND;
 pub use library::{CblasError, Description, Library, describe, find, find_file};
 pub use symbols::{Decoration, Interface};
+pub use text::call_text;
 pub use width::IntWidth;
