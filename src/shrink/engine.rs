@@ -7,7 +7,7 @@ use super::observe::{Bad, Counts, Observations, Tally};
 use super::order::Key;
 use super::result::{LadderStep, Probes, ShrinkEvent, Slip};
 use super::{Options, Strategy};
-use crate::exec::{Freshness, Observation, ProbeError, Prober, Signature, Verdict};
+use crate::exec::{Freshness, Observation, ProbeError, Prober, Verdict};
 use crate::problem::{Assignment, Case, Problem};
 use std::collections::HashSet;
 
@@ -39,6 +39,8 @@ pub struct Engine<'a> {
     pub current: Assignment,
     key: Key,
     pub ladder: Vec<LadderStep>,
+    /// What was followed before each step of the ladder.
+    anchors: Vec<Anchor>,
     slips: Vec<Slip>,
     /// Passes that a case needs to count as passing.
     pub repeats: u32,
@@ -53,7 +55,7 @@ pub struct Engine<'a> {
 /// The start of a shrink: a case, the failure to follow, and the verdict that shows it.
 pub struct Start {
     pub case: Case,
-    pub signature: Signature,
+    pub anchor: Anchor,
     pub verdict: Verdict,
     pub repeats: u32,
     pub observations: Observations,
@@ -76,11 +78,12 @@ impl<'a> Engine<'a> {
             options,
             observations: start.observations,
             beliefs: beliefs(problem, options, &params),
-            anchor: Anchor::new(start.signature, params.clone()),
+            anchor: start.anchor,
             key: Key::of(problem, &params),
             current: params,
             start: start.case,
             ladder: vec![],
+            anchors: vec![],
             slips: vec![],
             repeats: start.repeats,
             freshness: Freshness::Warm,
@@ -125,7 +128,8 @@ impl<'a> Engine<'a> {
 
     /// The failures of a case that are the one followed.
     pub fn same<'t>(&self, params: &Assignment, tally: &'t Tally) -> Option<&'t Bad> {
-        let bad = tally.bad.iter().filter(|b| self.anchor.holds(params, &b.signature));
+        let follows = |b: &&Bad| self.anchor.holds(params, &b.signature) || self.anchor.leads_away(params, b);
+        let bad = tally.bad.iter().filter(follows);
         bad.max_by_key(|b| (b.signature.is_located(), b.runs))
     }
 
@@ -264,7 +268,13 @@ impl<'a> Engine<'a> {
     fn accept(&mut self, params: &Assignment, by: &'static str) {
         let tally = self.tally(params);
         let Some(bad) = self.same(params, &tally).cloned() else { return };
-        self.anchor.follow(params, &bad.signature);
+        self.anchors.push(self.anchor.clone());
+        let place = self.anchor.signature.place;
+        self.anchor.follow(params, &bad);
+        if place.is_some() && self.anchor.signature.place != place {
+            // What was concluded from cases that failed nearby no longer holds.
+            self.forget();
+        }
         self.key = Key::of(self.problem, params);
         self.current = params.clone();
         let step = LadderStep { by, case: self.case(params), verdict: bad.verdict.word() };
@@ -292,11 +302,13 @@ impl<'a> Engine<'a> {
         if self.ladder.pop().is_none() {
             return false;
         }
+        if let Some(anchor) = self.anchors.pop() {
+            self.anchor = anchor;
+        }
         let before = self.ladder.last().map_or_else(|| self.start.params.clone(), |s| s.case.params.clone());
         self.freshness = Freshness::Fresh;
         self.forget();
         let tally = self.observations.all(&before);
-        self.anchor.return_to(&before);
         if let Some(bad) = self.same(&before, &tally).cloned() {
             self.verdict = bad.verdict;
         }

@@ -150,11 +150,11 @@ fn plainly_placed(
             Err(error) => return Ok((start, Some(error))),
         };
         on_event(ShrinkEvent::Probed { case: &case, freshness: Freshness::Fresh, observation: &observation });
-        let same = Signature::of(&observation.verdict).is_some_and(|s| s == start.signature);
+        let same = Signature::of(&observation.verdict).is_some_and(|s| s == start.anchor.signature);
         if !same {
             continue;
         }
-        match confirm_start(&case, Some(&start.signature), prober, options, on_event) {
+        match confirm_start(&case, Some(&start.anchor.signature), prober, options, on_event) {
             Ok((mut plain, stopped)) => {
                 plain.probes.add(start.probes);
                 return Ok((plain, stopped));
@@ -204,10 +204,10 @@ fn confirm_start(
         });
     };
     let mut anchor = Anchor::new(wanted.unwrap_or(&best.signature).clone(), case.params.clone());
-    anchor.follow(&case.params, &best.signature);
+    anchor.follow(&case.params, best);
     let start = Start {
         case: case.clone(),
-        signature: anchor.signature,
+        anchor,
         verdict: best.verdict.clone(),
         repeats: Rate::of(tally.failures(), tally.failures() + tally.passes).repeats(),
         observations,

@@ -2,7 +2,7 @@
 
 mod boundaries;
 mod limits;
-mod oracle;
+pub(super) mod oracle;
 mod planted;
 mod rules;
 mod starts;
