@@ -284,6 +284,25 @@ fn a_finding_with_a_history_is_replayed_with_it() {
     );
 }
 
+#[test]
+fn a_rare_failure_is_run_until_it_comes_and_its_absence_takes_many_passes() {
+    let dir = tempfile::tempdir().unwrap();
+    // Offsets into B wrap in half of the launches.
+    let case = "gemm:m=1,n=2,k=1,ldb=2147483648";
+    run(dir.path(), &format!("shrink {case} --target sim:flaky,operand=B,rate=0.5 --out {{out}}/out -q")).expect(1);
+    let file = findings(&dir.path().join("out")).remove(0);
+    let bad = std::fs::read_to_string(&file).unwrap().parse::<toml::Table>().unwrap()["confirmation"]["bad"].clone();
+    assert!(bad["failed"].as_integer() < bad["runs"].as_integer(), "{bad}");
+    let replayed = |more: &str| {
+        let r = run(dir.path(), &format!("regress {} --json {more}", file.display())).expect(0);
+        r.events_of("replayed").remove(0)
+    };
+    assert_eq!(replayed("")["outcome"], "reproduced");
+    let fixed = replayed("--target sim:clean");
+    assert_eq!(fixed["outcome"], "fixed");
+    assert!(fixed["runs"].as_u64() > Some(5), "{fixed}");
+}
+
 /// A folder of five findings of several outcomes and one file that is none.
 fn mixed() -> Folder {
     let f = Folder::new();
