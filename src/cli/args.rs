@@ -249,7 +249,8 @@ pub struct Exec {
     /// Most memory mapped for one case, such as 512MiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     pub max_memory: u64,
-    /// How long one case may take
+    /// How long one case may take; a case that hangs must do so for four times as long when it runs alone, else it is
+    /// slow, and the limit grows
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub case_timeout: Duration,
     /// How long a worker may take to start

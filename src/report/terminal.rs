@@ -77,7 +77,8 @@ impl Reporter for Plain {
                 self.say(&format!("case {id}: {word}{what}, alone in a fresh process {bad} of {runs} times"));
             }
             Event::Known { id, finding } => {
-                if self.known.insert(finding.clone()) && !quiet {
+                let is_first = self.known.insert(finding.clone());
+                if is_first && !quiet {
                     self.say(&format!("case {id}: known as {finding}"));
                 }
             }
