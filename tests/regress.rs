@@ -212,7 +212,7 @@ fn a_file_that_is_called_as_its_finding_is_called_as_the_new_one_after_an_update
     let event = f.replayed("--update", 1);
     // Its line is that of the finding whose name the file had at first.
     assert_eq!(event["updated"], f.file.display().to_string());
-    assert_eq!(f.files(), [f.file.clone()]);
+    assert_eq!(f.files(), std::slice::from_ref(&f.file));
 }
 
 #[test]
