@@ -62,7 +62,7 @@ fn what_no_witness_covers_is_not_decided_and_nothing_is_run() {
     let r = check(&format!("{}\n{}\n", line(&[]), transposed()), "").expect(1);
     let lines: Vec<&str> = r.stdout.lines().collect();
     assert!(lines[0].starts_with("past        line 1: m="), "{}", r.stdout);
-    assert!(lines[1].starts_with("cannot say  line 2: m="), "{}", r.stdout);
+    assert!(lines[1].starts_with("cannot say  line 2: transA=T m="), "{}", r.stdout);
     assert!(lines[1].contains("(transA is T, and the finding knows N)"), "{}", r.stdout);
     assert_eq!(
         lines[2],

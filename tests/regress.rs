@@ -400,3 +400,60 @@ fn another_library_that_passes_is_not_comparable() {
     }
     run(dir.path(), &format!("regress regressions/gslcblas --lib {}", gsl.display())).expect(0);
 }
+
+/// A BLAS in small with a defect in B, or without.
+fn small_blas(dir: &Path, file: &str, wraps: bool) -> Option<PathBuf> {
+    let source = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrapping_blas.c")).unwrap();
+    let right = source.replace("int offset = (int)", "long offset = (long)").replace("(unsigned)", "(long)");
+    assert_ne!(source, right);
+    let (library, c) = (dir.join(file), dir.join("blas.c"));
+    std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+    std::fs::write(&c, if wraps { source } else { right }).unwrap();
+    match std::process::Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(&c).output() {
+        Ok(built) => {
+            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+            Some(library)
+        }
+        Err(e) => {
+            println!("not run: there is no C compiler ({e})");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_finding_that_another_version_of_its_library_does_not_have_is_fixed() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(old) = small_blas(dir.path(), "old/libsmall.so.1", true) else { return };
+    let Some(new) = small_blas(dir.path(), "new/libsmall.so.2", false) else { return };
+    let Some(other) = small_blas(dir.path(), "new/libother.so.2", false) else { return };
+    let case = "gemm:m=1,n=3,k=1,ldb=1073741824";
+    run(dir.path(), &format!("shrink {case} --lib {} --out {{out}}/out -q", old.display())).expect(1);
+    let file = findings(&dir.path().join("out")).remove(0);
+    let replayed = |more: &str, code| {
+        let r = run(dir.path(), &format!("regress {} --json {more}", file.display())).expect(code);
+        r.events_of("replayed").remove(0)
+    };
+    assert_eq!(replayed("", 0)["outcome"], "reproduced");
+    let fixed = replayed(&format!("--lib {}", new.display()), 0);
+    assert_eq!(fixed["outcome"], "fixed", "{fixed}");
+    assert!(fixed["notes"][0].as_str().unwrap().starts_with("library build id "), "{fixed}");
+    assert_eq!(replayed(&format!("--lib {}", other.display()), 5)["outcome"], "not-comparable");
+    std::fs::remove_file(&old).unwrap();
+    let gone = replayed("", 6);
+    assert!(gone["why"].as_str().unwrap().contains("libsmall.so.1 was not found on this machine"), "{gone}");
+}
+
+#[test]
+fn on_another_core_type_of_a_library_a_pass_is_not_comparable() {
+    if library("libopenblas.so.0").is_none() {
+        return;
+    }
+    let mut command = program();
+    command.args(["regress", "regressions/openblas", "--json"]).env("OPENBLAS_CORETYPE", "Prescott");
+    let r = Run::of(command.output().unwrap()).expect(5);
+    for event in r.events_of("replayed") {
+        assert_eq!(event["outcome"], "not-comparable", "{event}");
+        assert_eq!(event["why"], "the core type is Prescott, and SkylakeX in the file");
+    }
+}

@@ -11,7 +11,7 @@ const NAME: (&str, &str) = ("name", "library");
 const CORE: (&str, &str) = ("core", "core type");
 const KERNEL: (&str, &str) = ("kernel", "kernel");
 const WIDTH: (&str, &str) = ("int width", "width of the integers");
-const SONAME: &str = "library soname";
+const FILES: [&str; 2] = ["library soname", "library"];
 /// What may change: the same library in another version or build.
 const VERSIONS: [&str; 2] = ["version", "library build id"];
 
@@ -31,7 +31,7 @@ pub fn differences(filed: &Environment, now: &Environment) -> Vec<String> {
     let bits = |e| get(e, WIDTH).split(' ').next().unwrap_or_default().to_owned();
     differ(WIDTH.1, &bits(filed), &bits(now));
     if get(now, NAME) == NO_BRAND {
-        differ("library", library_stem(fact(filed, SONAME)), library_stem(fact(now, SONAME)));
+        differ("library", file_stem(filed), file_stem(now));
     }
     // Nobody says which code answered: then it may depend on the processor.
     if [CORE, KERNEL].iter().all(|key| get(now, *key) == UNKNOWN) {
@@ -48,6 +48,12 @@ pub fn changes(filed: &Environment, now: &Environment) -> Vec<String> {
 
 fn fact<'e>(environment: &'e Environment, key: &str) -> &'e str {
     environment.target.iter().find(|(name, _)| name == key).map_or(UNKNOWN, |(_, value)| value)
+}
+
+/// The file name of the library without its version, as the library gives it or as it lies on disk.
+fn file_stem(environment: &Environment) -> &str {
+    let known = FILES.iter().map(|key| fact(environment, key)).find(|file| *file != UNKNOWN);
+    library_stem(known.unwrap_or(UNKNOWN))
 }
 
 /// The processor without how many there are.
@@ -104,6 +110,9 @@ mod tests {
         let difference = differences(&plain("libgslcblas.so.0"), &plain("libblas.so.3"));
         assert_eq!(difference, ["the library is libblas, and libgslcblas in the file"]);
         assert!(differences(&plain("libgslcblas.so.0"), &plain("libgslcblas.so.28")).is_empty());
+        let on_disk = |path| environment(&[("name", NO_BRAND), ("library soname", UNKNOWN), ("library", path)]);
+        assert!(differences(&on_disk("/a/libx.so.1"), &on_disk("/b/libx.so.2")).is_empty());
+        assert_eq!(differences(&on_disk("/a/libx.so"), &on_disk("/a/liby.so")).len(), 1);
     }
 
     #[test]
