@@ -16,7 +16,7 @@ fn refused(dir: &Path, words: &str, code: i32, says: &str) {
     assert_eq!(r.code, code, "{words}\n{}\n{}", r.stdout, r.stderr);
     one_sentence(&r, words);
     assert!(r.stderr.contains(says), "{words}: '{says}' is not in\n{}", r.stderr);
-    assert!(started.elapsed() < Duration::from_secs(20), "{words} took {:?}", started.elapsed());
+    assert!(started.elapsed() < common::within(20), "{words} took {:?}", started.elapsed());
 }
 
 fn one_sentence(r: &Run, words: &str) {

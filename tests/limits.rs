@@ -5,7 +5,7 @@ mod common;
 use common::{Run, run};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Runs a line of bash in which `$SF` is the program; `set` comes first.
 fn bash(dir: &Path, set: &str, line: &str) -> Run {
@@ -14,7 +14,7 @@ fn bash(dir: &Path, set: &str, line: &str) -> Run {
     let started = Instant::now();
     let r = Run::of(shell.output().unwrap());
     assert!(!r.stderr.contains("panicked"), "{set}; {line}\n{}", r.stderr);
-    assert!(started.elapsed() < Duration::from_secs(60), "{set}; {line}: {:?}", started.elapsed());
+    assert!(started.elapsed() < common::within(60), "{set}; {line}: {:?}", started.elapsed());
     r
 }
 

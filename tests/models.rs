@@ -5,15 +5,13 @@ mod common;
 #[path = "common/rules/mod.rs"]
 mod rules;
 
-use common::{count, findings, hunt, run};
+use common::{count, findings, hunt, run, within};
 use rules::case::{Placement, Values};
 use rules::enumerate::Search;
 use rules::gather::Gather;
 use rules::gemm::Gemm;
 use rules::{Rule, Signature};
-use std::time::{Duration, Instant};
-
-const MINUTE: Duration = Duration::from_secs(60);
+use std::time::Instant;
 
 /// What a run on a model came to, held against the model's rule.
 struct Checked {
@@ -59,7 +57,7 @@ fn hunts(problem: &str, model: &str, more: &str, seeds: std::ops::RangeInclusive
         let began = Instant::now();
         let run =
             hunt(dir.path(), &format!("{problem} --target sim:{model},seed={seed} --seed {seed} {more}")).expect(1);
-        assert!(began.elapsed() < MINUTE, "{model}, seed {seed}: {:?}", began.elapsed());
+        assert!(began.elapsed() < within(60), "{model}, seed {seed}: {:?}", began.elapsed());
         check(problem, &run, dir.path())
     };
     seeds.map(one).collect()

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tempfile::TempDir;
 
 /// Work up to which the enumerator looks in any case, and the most that a minimal case may have.
@@ -128,7 +128,7 @@ fn a_hunt_ends_in_a_case_that_the_enumerator_lists(name: &str) {
         let started = Instant::now();
         hunt(dir.path(), &format!("gemm --target cblas --lib {} --seed {seed}", library.display())).expect(1);
         let took = started.elapsed();
-        assert!(took < Duration::from_secs(60), "seed {seed} took {took:?}");
+        assert!(took < common::within(60), "seed {seed} took {took:?}");
         let found = Found::only(&dir.path().join("out"));
         let mine = found.listed();
         let same = |l: &Listed| (&l.operand, &l.access, &l.place) == (&mine.operand, &mine.access, &mine.place);

@@ -38,7 +38,11 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
         time: hunt.time,
         work: super::session::builtin(problem)?.hunt_work,
     })?;
-    let (known, more) = Known::load(&[regressions(hunt)?, store::findings(&hunt.out)]);
+    let regressions = hunt.regressions.clone().unwrap_or_else(|| store::REGRESSIONS.into());
+    if hunt.regressions.is_some() && !regressions.is_dir() {
+        aside!("warning: --regressions {} is no folder: no finding is known from it", regressions.display());
+    }
+    let (known, more) = Known::load(&[regressions, store::findings(&hunt.out)]);
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
@@ -55,17 +59,6 @@ pub fn run(problem: &str, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, 
     drop(campaign);
     drop(reporter);
     finish(&session, hunt, &summary, error)
-}
-
-/// Where kept findings are. A folder that was named has to be there: a slip of the pen would make everything new.
-fn regressions(hunt: &Hunt) -> Result<std::path::PathBuf, Failure> {
-    match &hunt.regressions {
-        Some(folder) if !folder.is_dir() => {
-            Err(Failure::usage(format!("--regressions {} is no folder; name one, or leave it out", folder.display())))
-        }
-        Some(folder) => Ok(folder.clone()),
-        None => Ok(store::REGRESSIONS.into()),
-    }
 }
 
 fn started(session: &Session, hunt: &Hunt) -> Event {

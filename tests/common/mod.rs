@@ -15,6 +15,11 @@ pub fn count(short: u64, long: u64) -> u64 {
     }
 }
 
+/// A time limit on a quiet machine, where the long form runs; ten times as much for the short form, which runs anywhere.
+pub fn within(seconds: u64) -> std::time::Duration {
+    std::time::Duration::from_secs(seconds * count(10, 1))
+}
+
 /// The program, in the folder of the repository.
 pub fn program() -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_shrinkfault"));
