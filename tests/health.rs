@@ -49,7 +49,6 @@ fn a_device_that_goes_bad_ends_the_hunt_and_blames_no_case() {
 fn a_device_that_goes_bad_under_a_replay_is_no_answer_about_the_finding() {
     let dir = tempfile::tempdir().unwrap();
     let Some(library) = blas(dir.path()) else { return };
-    std::fs::create_dir_all(dir.path().join("none")).unwrap();
     Run::of(hunt(dir.path(), &library).args(["--cases", "2000"]).output().unwrap()).expect(1);
     let made = findings(&dir.path().join("out"));
     let mut regress = program();
