@@ -33,7 +33,8 @@ fn the_file_starts_with_commands_and_says_the_boundary_on_two_lines() {
         "{text}"
     );
     assert!(text.contains("\nlast_good = { value = 536870911, runs = 3, failed = 0 }\nfirst_bad = { value = 536870912, runs = 3, failed = 3 }\n"), "{text}");
-    assert!(text.contains("target = \"cblas@libatlas.so.3\"\nset = [\"m=1\"]\nrange = [\"n=1..5\"]\n"), "{text}");
+    assert!(text.contains("target = \"cblas@libatlas.so.3\"\ncall = \"cblas_sgemm(CblasColMajor, "), "{text}");
+    assert!(text.contains(", C, 1)\"\nset = [\"m=1\"]\nrange = [\"n=1..5\"]\n"), "{text}");
     assert!(!text.contains("\nldd = ") && !text.contains("strideA"), "inactive parameters are left out:\n{text}");
 }
 
@@ -56,7 +57,7 @@ fn each_lie_is_one_sentence_that_names_it() {
         ("format = 1\n", "", "there is no line format = 1: this is neither a finding nor a case file"),
         ("seed = 42", "seed = 42\nlucky = 7", "unknown field `lucky`: remove it, or see docs/findings.md"),
         ("seed = 42", "seed = -42", "invalid value: integer `-42`, expected a number"),
-        ("seed = 42", "seed = [", "line 15: unexpected `=` in array, expected value, `]`"),
+        ("seed = 42", "seed = [", "line 16: unexpected `=` in array, expected value, `]`"),
         ("problem = \"gemm\"", "problem = \"gemx\"", "problem = 'gemx' is not one of gemm, allgather"),
         ("status = \"open\"", "status = \"closed\"", "status = 'closed' is not one of open, fixed"),
         ("profile = \"strided\"", "profile = \"wide\"", "profile = 'wide' is not one of strided, packed"),

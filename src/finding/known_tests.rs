@@ -124,7 +124,7 @@ fn a_problem_with_pins_asks_the_same_question() {
 }
 
 #[test]
-fn the_same_minimal_case_is_found_only_at_its_placement() {
+fn the_same_minimal_case_is_found_wherever_its_operands_lie() {
     let facts = atlas();
     let (problem, target, mut case) = (facts.problem.clone(), facts.target.clone(), facts.minimal.clone());
     let known = known(facts);
@@ -133,6 +133,8 @@ fn the_same_minimal_case_is_found_only_at_its_placement() {
     case.params[problem.param("ldd").unwrap()] = 7;
     assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_some());
     case.placement = Placement::START;
+    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_some());
+    case.knobs.insert("threads".to_owned(), Value::Int(2));
     assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_none());
 }
 

@@ -142,7 +142,8 @@ fn of_word(word: &str) -> Result<(String, Value), String> {
 
 /// Completes what a row names.
 fn shape(place: String, mut row: Row, problem: &Problem, also: &Row) -> Result<Shape, String> {
-    let at = |e: String| format!("{place}: {e}");
+    // Names and values may hold line breaks in CSV and TOML.
+    let at = |e: String| format!("{place}: {}", e.replace(['\n', '\r'], " "));
     for (i, (name, _)) in row.iter().enumerate() {
         if row[..i].iter().any(|(have, _)| have == name) {
             return Err(at(format!("{name} is given twice")));
@@ -205,6 +206,7 @@ mod tests {
         assert!(error("-", "m=2\nwhat").starts_with("line 2: 'what' should read NAME=VALUE"));
         assert!(error("-", "m=9,lda=3").starts_with("line 1: "));
         assert!(error("x.csv", "m,n\n1\n").contains("does not read"));
+        assert!(error("x.csv", "m,\"n\n\"\n1,2\n").starts_with("line 3: gemm has no parameter 'n '"));
         assert!(error("x.csv", "m,z\n1,2\n").starts_with("line 2: gemm has no parameter 'z'"));
         assert!(error("x.toml", "m = 2").contains("write [[m]] above"));
         assert!(error("x.toml", "[[s]]\nm = 1.5").starts_with("s 1: m = 1.5"));
