@@ -216,7 +216,7 @@ fn blame(pool: &Pool, worker: &Worker, job: &Job, id: u64, death: &Death) -> Ver
 fn describe(death: &Death) -> String {
     match death {
         Death::Deadline { after } => {
-            format!("silent for {} s before it announced a case; raise --case-timeout", after.as_secs_f64())
+            format!("silent for {} s before it announced a case; raise --start-timeout", after.as_secs_f64())
         }
         Death::Protocol(what) => what.clone(),
         Death::Ended { exit, stderr_tail, .. } => {

@@ -367,8 +367,8 @@ impl Pool {
     }
 
     /// Mean cost of a failure of this family over mean cost of a pass, as measured so far; 10 before both were seen; at
-    /// least 1. A hang costs its deadline.
-    pub fn cost_ratio(&self, family: Family) -> f64 {
+    /// least 1. A hang costs its deadline. `pass`: what a pass costs just now.
+    pub fn cost_ratio(&self, family: Family, pass: Option<Duration>) -> f64 {
         let c = &self.counters;
         let mean = |nanos: &AtomicU64, n: &AtomicU64| match n.load(Ordering::Relaxed) {
             0 => None,
@@ -378,7 +378,8 @@ impl Pool {
             Family::Hang => Some(self.limit().as_nanos() as f64),
             Family::Memory | Family::Crash => mean(&c.bad_nanos, &c.bad),
         };
-        match (mean(&c.pass_nanos, &c.passes), bad) {
+        let pass = pass.map(|p| p.as_nanos() as f64).or_else(|| mean(&c.pass_nanos, &c.passes));
+        match (pass, bad) {
             (Some(pass), Some(bad)) if pass > 0.0 => (bad / pass).max(1.0),
             _ => 10.0,
         }

@@ -57,5 +57,6 @@ pub trait Prober {
     fn answers_late(&mut self, case: &Case) -> Result<Option<Duration>, ProbeError>;
 
     /// Cost of a probe that fails in a way of this family over the cost of one that passes, as measured so far; at least 1.
-    fn cost_ratio(&self, family: Family) -> f64;
+    /// `pass`: what a pass costs just now, where it is known better than from the whole run.
+    fn cost_ratio(&self, family: Family, pass: Option<Duration>) -> f64;
 }

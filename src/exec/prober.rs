@@ -45,7 +45,7 @@ impl Prober for PoolProber<'_> {
         Ok(late.then_some(result.took))
     }
 
-    fn cost_ratio(&self, family: Family) -> f64 {
-        self.pool.cost_ratio(family)
+    fn cost_ratio(&self, family: Family, pass: Option<Duration>) -> f64 {
+        self.pool.cost_ratio(family, pass)
     }
 }

@@ -86,6 +86,8 @@ pub struct Worker {
     pub hello: Hello,
     /// Cases it has answered.
     pub answered: u64,
+    /// How long it may take before it announces a case: to map memory, to fill it, to compare.
+    preparation: Duration,
 }
 
 /// How a worker ended while it owed answers.
@@ -201,7 +203,14 @@ impl Starting {
             let theirs = hello.shrinkfault;
             return Err(WorkerError::Setup(format!("a worker speaks version {theirs} of the protocol, not {VERSION}")));
         }
-        Ok(Worker { child: self.child, channel: self.channel, intent: self.intent, hello, answered: 0 })
+        Ok(Worker {
+            child: self.child,
+            channel: self.channel,
+            intent: self.intent,
+            hello,
+            answered: 0,
+            preparation: spec.start_timeout,
+        })
     }
 }
 
@@ -213,14 +222,13 @@ impl Worker {
         self.channel.write_line(&text, Some(Instant::now() + patience), &mut self.child)
     }
 
-    /// Waits for the answer to `expected`, at most `patience` from now.
+    /// Waits for the answer to `expected`, at most `patience` from when it was announced.
     ///
     /// # Errors
     /// Only where the run was interrupted; the worker stays usable for nothing then.
     pub fn hear(&mut self, expected: u64, patience: Duration, interrupt: &Interrupt) -> Result<Heard, WorkerError> {
         let mut line = String::new();
-        let deadline = Instant::now() + patience;
-        let heard = match read(&mut self.channel, &mut self.child, &mut line, deadline, interrupt)? {
+        let heard = match self.wait(expected, &mut line, patience, interrupt)? {
             Read::Line => match serde_json::from_str::<Answer>(&line) {
                 Ok(answer) if answer.id == expected => {
                     self.answered += 1;
@@ -233,7 +241,8 @@ impl Worker {
                 let culprit = self.culprit(expected);
                 self.child.kill_group();
                 self.child.wait(Duration::from_secs(5));
-                Heard::Died { culprit, death: Death::Deadline { after: patience } }
+                let after = if culprit.is_some() { patience } else { patience.max(self.preparation) };
+                Heard::Died { culprit, death: Death::Deadline { after } }
             }
             Read::Ended(why) => match self.child.wait(Duration::from_secs(2)) {
                 Some(exit) => {
@@ -246,6 +255,33 @@ impl Worker {
             },
         };
         Ok(heard)
+    }
+
+    /// Waits for a line. The time of a case counts from its announcement, to within an eighth of it.
+    fn wait(
+        &mut self,
+        expected: u64,
+        line: &mut String,
+        patience: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Read, WorkerError> {
+        let give_up = Instant::now() + patience.max(self.preparation);
+        let look = (patience / 8).max(Duration::from_millis(1));
+        let mut announced = None;
+        loop {
+            let deadline = announced.map_or_else(|| give_up.min(Instant::now() + look), |at| at + patience);
+            match read(&mut self.channel, &mut self.child, line, deadline, interrupt)? {
+                Read::Deadline => {}
+                other => return Ok(other),
+            }
+            let now = Instant::now();
+            announced = match (announced, self.culprit(expected)) {
+                (Some(_), Some(_)) => return Ok(Read::Deadline),
+                (None, Some(_)) => Some(now),
+                (_, None) if now >= give_up => return Ok(Read::Deadline),
+                (_, None) => None,
+            };
+        }
     }
 
     /// Asks for the knobs of a case.

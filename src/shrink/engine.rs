@@ -10,6 +10,7 @@ use super::{Options, Strategy};
 use crate::exec::{Freshness, Observation, ProbeError, Prober, Verdict};
 use crate::problem::{Assignment, Case, Problem};
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// What is known of a case once it was probed often enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Engine<'a> {
     /// What the search probes in: fresh processes only, once a failure turned out to need a warm one.
     freshness: Freshness,
     judged: HashSet<Assignment>,
+    /// What a pass costs just now: a mean in which the last ones count most.
+    pass: Option<Duration>,
     pub probes: Probes,
     /// Of the current case.
     pub verdict: Verdict,
@@ -88,6 +91,7 @@ impl<'a> Engine<'a> {
             repeats: start.repeats,
             freshness: Freshness::Warm,
             judged: HashSet::new(),
+            pass: None,
             probes: start.probes,
             verdict: start.verdict,
         }
@@ -110,7 +114,8 @@ impl<'a> Engine<'a> {
     pub fn cost_ratio(&self) -> f64 {
         match self.options.strategy {
             Strategy::HintFirst => {
-                (self.prober.cost_ratio(self.anchor.signature.family) / f64::from(self.repeats)).max(1.0)
+                let ratio = self.prober.cost_ratio(self.anchor.signature.family, self.pass);
+                (ratio / f64::from(self.repeats)).max(1.0)
             }
             Strategy::PlainBisection => 1.0,
         }
@@ -120,6 +125,9 @@ impl<'a> Engine<'a> {
     pub fn probe(&mut self, params: &Assignment, freshness: Freshness) -> Result<Observation, ProbeError> {
         let case = self.case(params);
         let observation = self.prober.probe(&case, freshness)?;
+        if observation.verdict.is_pass() {
+            self.pass = Some(self.pass.map_or(observation.took, |mean| (mean * 3 + observation.took) / 4));
+        }
         self.observations.add(params, freshness, &observation.verdict);
         self.probes.count(&observation.verdict);
         (self.events)(ShrinkEvent::Probed { case: &case, freshness, observation: &observation });

@@ -134,15 +134,15 @@ impl Range {
 
 /// Closes a range until its failing end has no neighbour left inside it.
 pub fn bisect(e: &mut Engine, line: &Line, mut range: Range, by: &'static str) -> Result<Range, ProbeError> {
-    let biased = failing_share(e.cost_ratio());
-    let mut q = biased;
+    let mut elsewhere = false;
     while range.inside() > 0 {
+        // Where the other side fails too, in another way, neither side is cheap.
+        let q = if elsewhere { 0.5 } else { failing_share(e.cost_ratio()) };
         let v = range.pick(q);
         match probe(e, line, v, by)? {
             Seen::Bad => range.high = v,
             seen => {
-                // Where the other side fails too, in another way, neither side is cheap.
-                q = if seen == Seen::Other { 0.5 } else { biased };
+                elsewhere = seen == Seen::Other;
                 range.low = v;
             }
         }

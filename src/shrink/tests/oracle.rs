@@ -49,7 +49,7 @@ impl<F: FnMut(&Case, Freshness) -> Verdict> Prober for Oracle<F> {
         Ok(late.then_some(Duration::from_secs(20)))
     }
 
-    fn cost_ratio(&self, _family: Family) -> f64 {
+    fn cost_ratio(&self, _family: Family, _pass: Option<Duration>) -> f64 {
         self.ratio
     }
 }
