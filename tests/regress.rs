@@ -382,7 +382,7 @@ fn what_the_command_line_names_has_to_be_there() {
     assert!(error("regress --update --target sim:clean").contains("cannot be used with"));
     assert!(error("regress --target ,").contains("is no target"));
     let empty = run(dir.path(), "regress {out}").expect(6);
-    assert!(empty.stdout.contains("nothing to replay"), "{}", empty.stdout);
+    assert!(empty.stdout.contains("none was replayed"), "{}", empty.stdout);
     assert!(empty.stderr.contains("there is no finding in"), "{}", empty.stderr);
 }
 

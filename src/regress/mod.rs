@@ -13,4 +13,4 @@ pub mod outcome;
 pub mod replay;
 pub mod update;
 
-pub use outcome::{Lead, Observed, Outcome, PairSeen, Says, Seen, Word};
+pub use outcome::{Outcome, Word};

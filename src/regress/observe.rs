@@ -50,10 +50,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    pub fn pool(&self) -> &'a Pool {
-        self.pool
-    }
-
     pub fn facts(&self) -> &'a Facts {
         self.facts
     }

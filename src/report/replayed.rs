@@ -37,7 +37,7 @@ pub fn end(outcomes: &BTreeMap<&'static str, u64>, unreadable: u64, seconds: f64
     if unreadable > 0 {
         said.push(format!("{unreadable} unreadable"));
     }
-    let said = if said.is_empty() { "nothing to replay".to_owned() } else { said.join(", ") };
+    let said = if said.is_empty() { "none was replayed".to_owned() } else { said.join(", ") };
     let s = if all == 1 { "" } else { "s" };
     format!("{all} finding{s} in {seconds:.1} s: {said}")
 }
