@@ -206,7 +206,7 @@ mod tests {
         assert!(error("-", "m=2\nwhat").starts_with("line 2: 'what' should read NAME=VALUE"));
         assert!(error("-", "m=9,lda=3").starts_with("line 1: "));
         assert!(error("x.csv", "m,n\n1\n").contains("does not read"));
-        assert!(error("x.csv", "m,\"n\n\"\n1,2\n").starts_with("line 3: gemm has no parameter 'n '"));
+        assert!(error("x.csv", "m,\"n\nx\"\n1,2\n").starts_with("line 3: gemm has no parameter 'n x'"));
         assert!(error("x.csv", "m,z\n1,2\n").starts_with("line 2: gemm has no parameter 'z'"));
         assert!(error("x.toml", "m = 2").contains("write [[m]] above"));
         assert!(error("x.toml", "[[s]]\nm = 1.5").starts_with("s 1: m = 1.5"));
