@@ -70,11 +70,29 @@ pub struct Campaign<'a> {
     pub environment: Environment,
     pub options: Options,
     pub reporter: &'a mut (dyn Reporter + Send),
-    started: Instant,
+    pub started: Instant,
+    pub state: State,
+}
+
+/// How far a hunt has come.
+#[derive(Debug)]
+pub struct State {
     tally: Tally,
     coverage: Coverage,
     digests: Digests,
     counts: Counts,
+}
+
+impl State {
+    /// Of a hunt that has not begun.
+    pub fn new(pool: &Pool) -> State {
+        State {
+            tally: Tally::default(),
+            coverage: Coverage::new(pool.problem(), pool.hello().arena.page_bytes as i64),
+            digests: Digests::default(),
+            counts: Counts::default(),
+        }
+    }
 }
 
 /// What became of bad cases.
@@ -108,42 +126,7 @@ struct Numbered {
     origin: Origin,
 }
 
-/// The parts that a hunt is made of.
-pub struct Parts<'a> {
-    pub pool: &'a Pool,
-    /// As the problem describes itself, without limits and pins: what findings are stated in.
-    pub problem: Arc<Problem>,
-    pub target: TargetSpec,
-    pub generator: Generator,
-    pub known: Known,
-    pub store: Store,
-    pub environment: Environment,
-    pub options: Options,
-    pub reporter: &'a mut (dyn Reporter + Send),
-    pub started: Instant,
-}
-
-impl<'a> Campaign<'a> {
-    pub fn new(parts: Parts<'a>) -> Campaign<'a> {
-        let coverage = Coverage::new(parts.pool.problem(), parts.pool.hello().arena.page_bytes as i64);
-        Campaign {
-            pool: parts.pool,
-            problem: parts.problem,
-            target: parts.target,
-            generator: parts.generator,
-            known: parts.known,
-            store: parts.store,
-            environment: parts.environment,
-            options: parts.options,
-            reporter: parts.reporter,
-            started: parts.started,
-            tally: Tally::default(),
-            coverage,
-            digests: Digests::default(),
-            counts: Counts::default(),
-        }
-    }
-
+impl Campaign<'_> {
     /// Hunts until the budget is spent, the first new finding (unless told to keep going), or an interruption.
     ///
     /// The summary is complete in every case; an error beside it says why the hunt ended early.
@@ -166,7 +149,7 @@ impl<'a> Campaign<'a> {
 
     fn rounds(&mut self) -> Result<String, CampaignError> {
         for number in 0.. {
-            if self.options.cases.is_some_and(|n| self.tally.all() >= n) {
+            if self.options.cases.is_some_and(|n| self.state.tally.all() >= n) {
                 break;
             }
             self.pool.check()?;
@@ -180,7 +163,7 @@ impl<'a> Campaign<'a> {
                 _ => {}
             }
         }
-        Ok(format!("all {} cases ran", self.tally.all()))
+        Ok(format!("all {} cases ran", self.state.tally.all()))
     }
 
     /// One round; the first finding that it came upon.
@@ -226,7 +209,7 @@ impl<'a> Campaign<'a> {
 
     /// Numbers the cases of a round and leaves out what is past the budget.
     fn plan(&self, number: u64) -> Vec<(u64, Vec<Numbered>)> {
-        let mut id = self.tally.all();
+        let mut id = self.state.tally.all();
         let left = self.options.cases.map_or(u64::MAX, |n| n.saturating_sub(id));
         let last = id.saturating_add(left);
         let mut out = vec![];
@@ -246,7 +229,7 @@ impl<'a> Campaign<'a> {
     }
 
     fn execute(&mut self, jobs: &[Job]) -> (Vec<Option<Vec<CaseResult>>>, Option<ProbeError>) {
-        let (base, started) = (self.tally.clone(), self.started);
+        let (base, started) = (self.state.tally.clone(), self.started);
         let done = AtomicU64::new(0);
         let running = Mutex::new((base, &mut *self.reporter));
         self.pool.run(jobs, &|results: &[CaseResult]| {
@@ -270,9 +253,9 @@ impl<'a> Campaign<'a> {
     ) -> Result<Option<Found>, CampaignError> {
         let Numbered { id, planned, origin } = numbered;
         let (id, case, problem) = (*id, &planned.case, self.pool.problem());
-        self.tally.add(&result.verdict);
-        self.digests.add(problem, id, case, &result.verdict);
-        self.coverage.record(problem, planned, *origin, result.verdict.word());
+        self.state.tally.add(&result.verdict);
+        self.state.digests.add(problem, id, case, &result.verdict);
+        self.state.coverage.record(problem, planned, *origin, result.verdict.word());
         if self.reporter.hears_cases() {
             self.reporter.event(&Event::Case {
                 id,
@@ -288,9 +271,9 @@ impl<'a> Campaign<'a> {
             if settle {
                 of = settle::settle(self, id, case, &result)?;
             } else {
-                self.counts.not_shrunk += 1;
+                self.state.counts.not_shrunk += 1;
                 // The first of every kind can be shrunk by hand.
-                if self.counts.raw.insert(signature.to_string()) {
+                if self.state.counts.raw.insert(signature.to_string()) {
                     self.store.save_raw(&self.problem, &self.target, case, &signature)?;
                 }
             }
@@ -300,7 +283,7 @@ impl<'a> Campaign<'a> {
     }
 
     fn progress(&mut self, phase: Phase) {
-        let (tally, seconds) = (self.tally.clone(), self.started.elapsed().as_secs_f64());
+        let (tally, seconds) = (self.state.tally.clone(), self.started.elapsed().as_secs_f64());
         self.reporter.event(&Event::Progress { phase, tally, seconds });
     }
 
@@ -310,15 +293,15 @@ impl<'a> Campaign<'a> {
 
     /// Counts a bad case for a finding that exists.
     fn count_known(&mut self, id: u64, name: &str) -> Result<Found, CampaignError> {
-        *self.counts.known.entry(name.to_owned()).or_default() += 1;
-        *self.counts.unsaved.entry(name.to_owned()).or_default() += 1;
+        *self.state.counts.known.entry(name.to_owned()).or_default() += 1;
+        *self.state.counts.unsaved.entry(name.to_owned()).or_default() += 1;
         self.store.journal.write(&Line::Finding { name, new: false })?;
         self.reporter.event(&Event::Known { id, finding: name.to_owned() });
         Ok(Found::Known)
     }
 
     fn save_counts(&mut self) -> Result<(), CampaignError> {
-        for (name, times) in std::mem::take(&mut self.counts.unsaved) {
+        for (name, times) in std::mem::take(&mut self.state.counts.unsaved) {
             self.store.counts.add(&name, times)?;
         }
         Ok(())
@@ -334,7 +317,7 @@ impl<'a> Campaign<'a> {
             }
         };
         self.store.journal.write(&Line::Finding { name: &name, new: true })?;
-        self.counts.findings.push(name.clone());
+        self.state.counts.findings.push(name.clone());
         self.known.add(path.clone(), finding);
         self.reporter.event(&Event::Finding { name, path, summary: Box::new(summary) });
         Ok(Found::New)
@@ -342,19 +325,19 @@ impl<'a> Campaign<'a> {
 
     fn summary(&self, ended: String) -> Summary {
         let c = &self.pool.counters;
-        let (case_digest, verdict_digest) = self.digests.finish();
+        let (case_digest, verdict_digest) = self.state.digests.finish();
         Summary {
-            tally: self.tally.clone(),
+            tally: self.state.tally.clone(),
             seconds: self.started.elapsed().as_secs_f64(),
             processes: c.processes.load(Ordering::Relaxed),
             remapped: c.remapped.load(Ordering::Relaxed),
-            coverage: self.coverage.clone(),
-            gap_notes: self.counts.gap_notes,
-            slow: self.counts.slow,
-            known: self.counts.known.clone(),
-            not_shrunk: self.counts.not_shrunk,
-            unreproduced: self.counts.unreproduced,
-            findings: self.counts.findings.clone(),
+            coverage: self.state.coverage.clone(),
+            gap_notes: self.state.counts.gap_notes,
+            slow: self.state.counts.slow,
+            known: self.state.counts.known.clone(),
+            not_shrunk: self.state.counts.not_shrunk,
+            unreproduced: self.state.counts.unreproduced,
+            findings: self.state.counts.findings.clone(),
             case_digest,
             verdict_digest,
             ended,

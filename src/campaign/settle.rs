@@ -30,8 +30,8 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
     if let Some(name) = known(c, id, case, &signature) {
         return c.count_known(id, &name).map(Some);
     }
-    if capped(&c.counts, &signature.to_string(), c.options.shrinks) {
-        c.counts.not_shrunk += 1;
+    if capped(&c.state.counts, &signature.to_string(), c.options.shrinks) {
+        c.state.counts.not_shrunk += 1;
         return Ok(None);
     }
     c.progress(Phase::Confirming);
@@ -51,12 +51,12 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
             }
         }
         Blame::GapNote { pages } => {
-            c.counts.gap_notes += 1;
+            c.state.counts.gap_notes += 1;
             c.note(id, format!("reads {pages} pages between rows, which this operand allows, and its result is right"));
             Ok(None)
         }
         Blame::Slow { took, limit } => {
-            c.counts.slow += 1;
+            c.state.counts.slow += 1;
             c.note(id, slow(took, limit));
             Ok(None)
         }
@@ -65,7 +65,7 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
             file_history(c, id, case, &signature, verdict, before).map(Some)
         }
         Blame::Unreproduced { runs } => {
-            c.counts.unreproduced += 1;
+            c.state.counts.unreproduced += 1;
             c.note(id, format!("passed {runs} of {runs} times alone, and after what ran before it"));
             Ok(None)
         }
@@ -86,11 +86,11 @@ fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> R
         return c.count_known(id, &found.name).map(Some);
     }
     let key = signature.to_string();
-    if capped(&c.counts, &key, c.options.shrinks) {
-        c.counts.not_shrunk += 1;
+    if capped(&c.state.counts, &key, c.options.shrinks) {
+        c.state.counts.not_shrunk += 1;
         return Ok(None);
     }
-    *c.counts.shrinks.entry(key).or_default() += 1;
+    *c.state.counts.shrinks.entry(key).or_default() += 1;
     c.reporter.event(&Event::Shrinking { id, case: shown(&problem, case) });
     // The case is confirmed: whatever ends the run now, a kill included, finds it kept.
     let kept = c.store.save_raw(&problem, &c.target, case, signature)?;
@@ -113,7 +113,7 @@ fn shrink_and_file(
         Ok(s) => s,
         Err(NotShrunk::Probe(e)) => return Err(e.into()),
         Err(other) => {
-            c.counts.unreproduced += 1;
+            c.state.counts.unreproduced += 1;
             c.note(id, other.to_string());
             return Ok(None);
         }
@@ -155,7 +155,7 @@ fn shrink_case(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature
         keep_placement: c.options.keep_placement,
         ..shrink::Options::default()
     };
-    let (tally, started) = (c.tally.clone(), c.started);
+    let (tally, started) = (c.state.tally.clone(), c.started);
     let reporter = &mut *c.reporter;
     let mut best = problem.short(&case.params);
     shrink::shrink(&problem, case, Some(signature), &mut prober, &options, &mut |event| match event {

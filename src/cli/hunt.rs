@@ -4,7 +4,7 @@ use super::args::{Hunt, Profile};
 use super::exit::{ExitStatus, Failure};
 use super::output;
 use super::session::{Request, Session};
-use crate::campaign::{Campaign, CampaignError, Options, Parts};
+use crate::campaign::{Campaign, CampaignError, Options, State};
 use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
 use crate::finding::{Environment, Known, Store, store};
@@ -156,7 +156,7 @@ fn campaign<'a>(
         (None, None) => Some(DEFAULT_CASES),
         (cases, _) => cases,
     };
-    Ok(Campaign::new(Parts {
+    Ok(Campaign {
         pool: &session.pool,
         problem: session.builtin.problem(),
         target: session.target.clone(),
@@ -177,7 +177,8 @@ fn campaign<'a>(
         },
         reporter,
         started: session.started,
-    }))
+        state: State::new(&session.pool),
+    })
 }
 
 fn finish(
