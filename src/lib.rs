@@ -11,6 +11,7 @@ pub mod finding;
 pub mod hypothesis;
 pub mod manifest;
 pub mod problem;
+pub mod regress;
 pub mod report;
 pub mod search;
 pub mod shrink;

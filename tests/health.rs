@@ -46,6 +46,21 @@ fn a_device_that_goes_bad_ends_the_hunt_and_blames_no_case() {
 }
 
 #[test]
+fn a_device_that_goes_bad_under_a_replay_is_no_answer_about_the_finding() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(library) = blas(dir.path()) else { return };
+    Run::of(hunt(dir.path(), &library).args(["--cases", "2000"]).output().unwrap()).expect(1);
+    let made = findings(&dir.path().join("out"));
+    let mut regress = program();
+    regress.args(["regress", "--json"]).arg(&made[0]);
+    let healthy = Run::of(regress.output().unwrap()).expect(0);
+    assert_eq!(healthy.events_of("replayed")[0]["outcome"], "reproduced");
+    let r = Run::of(regress.env("WRAPPING_BLAS_BREAKS", dir.path().join("broken")).output().unwrap()).expect(4);
+    assert!(r.stderr.contains("no longer passes its health check: m=1 n=1 k=1"), "{}", r.stderr);
+    assert!(r.events_of("replayed").is_empty());
+}
+
+#[test]
 fn a_library_that_vanishes_or_is_cut_short_is_a_setup_error_and_findings_stay() {
     for cut in [false, true] {
         let dir = tempfile::tempdir().unwrap();

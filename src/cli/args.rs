@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::problem::{Narrow, Placement, Value};
+use crate::regress::list::Shard;
 use crate::target::TargetSpec;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -54,6 +55,12 @@ pub enum Command {
         #[arg(long, value_name = "DIR", default_value = "regressions")]
         regressions: PathBuf,
     },
+    /// Run committed findings again and say which still fail, moved, changed or are fixed
+    #[command(after_help = REGRESS_HELP)]
+    Regress(RegressArgs),
+    /// Say which shapes of a list lie past a finding's line; runs nothing
+    #[command(after_help = CHECK_HELP)]
+    Check(CheckArgs),
     /// List the targets of this version, and the libraries found on this machine
     #[command(after_help = "Exit codes: 0, 3 stdout cannot be written.")]
     Targets,
@@ -92,6 +99,9 @@ pub struct Hunt {
     pub keep_going: bool,
     #[command(flatten)]
     pub pins: Pins,
+    /// Folder for findings, counts and the journal
+    #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
+    pub out: PathBuf,
     #[command(flatten)]
     pub exec: Exec,
     /// Shapes tried: strided inflates leading dimensions, packed leaves them at their least
@@ -128,6 +138,9 @@ pub struct RunArgs {
     pub library: Library,
     #[command(flatten)]
     pub pins: Pins,
+    /// Folder for findings, counts and the journal
+    #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
+    pub out: PathBuf,
     #[command(flatten)]
     pub exec: Exec,
     /// Operand placement: end, start, end+PAD, end/ALIGN (bytes)
@@ -160,6 +173,53 @@ pub struct ShrinkArgs {
     pub strategy: Strategy,
 }
 
+/// Options of `regress`.
+#[derive(Debug, Args)]
+pub struct RegressArgs {
+    /// A folder of findings, looked through with all its subfolders, or one finding
+    #[arg(default_value = "regressions")]
+    pub place: PathBuf,
+    /// Run all findings on this target instead of their own
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    #[command(flatten)]
+    pub library: Library,
+    /// Write what is found into the files: status fixed or open again, and a line that moved. Nothing else edits them
+    #[arg(long, conflicts_with = "target")]
+    pub update: bool,
+    /// Write a JUnit report, one test per finding
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Take the K-th of N parts of the findings, for N machines side by side
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<Shard>,
+    #[command(flatten)]
+    pub exec: Exec,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Shapes: a TOML file with an array of tables, a case file or a folder of them, a CSV file whose header names
+    /// parameters, or lines such as m=608,n=5376; - reads stdin
+    pub shapes: String,
+    /// The finding whose line counts: its file, or its name in regressions/ or in --out
+    #[arg(long, value_name = "FINDING")]
+    pub law: String,
+    /// Give parameters that the list does not name, for all shapes, such as dtype=f16; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, value_delimiter = ',')]
+    pub set: Vec<(String, String)>,
+    /// Folder that a finding is looked for in by name
+    #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
+    pub out: PathBuf,
+    /// Write events as JSON Lines to stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Print only the shapes past the line
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// The library under test.
 #[derive(Debug, Clone, Args)]
 pub struct Library {
@@ -185,15 +245,12 @@ pub struct Pins {
     pub dtype: Option<String>,
 }
 
-/// How cases are executed and where results go.
+/// How cases are executed.
 #[derive(Debug, Clone, Args)]
 pub struct Exec {
     /// Workers side by side [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
-    /// Folder for findings, counts and the journal
-    #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
-    pub out: PathBuf,
     /// Write events as JSON Lines to stdout
     #[arg(long)]
     pub json: bool,
@@ -305,6 +362,23 @@ shrinkfault, 130 or 143 interrupted. `shrinkfault COMMAND --help` says what they
 
 const KEEP_HELP: &str = "\
 Exit codes: 0 kept, or there already; 2 no finding, a different file has its name, or the folder cannot be written.";
+
+const REGRESS_HELP: &str = "\
+Outcomes: reproduced; moved (the line lies elsewhere now); different (fails in another way); fixed; back (filed as fixed,
+fails again); not-comparable (passes, but another library, core type or kernel answered than the file names); skipped.
+
+Exit codes: 0 every finding that ran is as filed (a newly fixed one is, too), or this shard is empty; 1 one moved, is
+different or back; 2 usage, or a file holds no finding (the others are replayed all the same); 3 setup or self-test
+failed; 4 device unhealthy; 5 none ran and one is not comparable; 6 nothing ran; 70 a bug of shrinkfault; 130 or 143
+interrupted.";
+
+const CHECK_HELP: &str = "\
+A shape is past the line if every parameter of which the finding has a certified pair is at or past its first bad value;
+before it if one is at or before its last good value and none is past its first bad one. Whatever else differs from the
+minimal case, unless the finding says that it makes no difference, leaves it open. Parameters that a shape does not name
+are completed as on the command line: defaults, packed leading dimensions.
+
+Exit codes: 0 no shape is past the line, 1 one is, 2 usage or a shape that is none, 70 a bug of shrinkfault.";
 
 const GEMM_HELP: &str = "\
 Parameters: m n k, transA transB (N or T), lda ldb ldc, out (C in place, or a separate D with ldd), batch with strideA

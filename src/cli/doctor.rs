@@ -1,14 +1,12 @@
 //! `doctor`: what this machine can do.
 
-use super::args::{Exec, Library, Pins, Profile};
+use super::args::Exec;
 use super::exit::{ExitStatus, Failure};
-use super::session::{Request, Session, Subject, small_moats};
+use super::session::{Session, small_moats};
 use crate::finding::Environment;
 use crate::report::event::Event;
 use crate::report::stdout::say;
-use crate::target::Caps;
 use bytesize::ByteSize;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Starts a worker, proves the oracles, lists targets.
@@ -18,7 +16,6 @@ use std::time::Duration;
 pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
     let exec = Exec {
         jobs: Some(1),
-        out: PathBuf::new(),
         json: false,
         max_work: None,
         max_memory: 1 << 30,
@@ -29,17 +26,7 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
         quiet: false,
         stats: false,
     };
-    let session = Session::open(Request {
-        subject: Subject::Builtin(super::session::builtin("gemm")?),
-        target: "sim:clean",
-        library: &Library { lib: None, int_width: None },
-        pins: &Pins { set: vec![], range: vec![], dtype: None },
-        also: vec![],
-        profile: Profile::Strided,
-        exec: &exec,
-        time: None,
-        work: (Caps::default().work, Caps::default().work),
-    })?;
+    let session = Session::plain(&exec)?;
     let hello = session.pool.hello();
     let e = Environment::read("cpu", &hello.description);
     say!("shrinkfault {}", e.shrinkfault);

@@ -27,7 +27,7 @@ const DEFAULT_CASES: u64 = 10_000;
 /// # Errors
 /// One sentence and its exit status.
 pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
-    let (store, mut warnings) = Store::open(&hunt.exec.out).map_err(Failure::setup)?;
+    let (store, mut warnings) = Store::open(&hunt.out).map_err(Failure::setup)?;
     let mut session = Session::open(Request {
         subject: subject.clone(),
         target: &hunt.target,
@@ -47,7 +47,7 @@ pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatu
     if hunt.regressions.is_some() && !regressions.is_dir() {
         aside!("warning: --regressions {} is no folder: no finding is known from it", regressions.display());
     }
-    let (known, more) = known(&subject, &[regressions, store::findings(&hunt.exec.out)]);
+    let (known, more) = known(&subject, &[regressions, store::findings(&hunt.out)]);
     warnings.extend(more);
     let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
     for warning in &warnings {
@@ -90,7 +90,7 @@ fn started(session: &Session, hunt: &Hunt) -> Event {
         seed: hunt.seed,
         jobs: session.pool.settings().jobs,
         pins: session.pins.iter().map(Narrow::to_string).collect(),
-        out: hunt.exec.out.clone(),
+        out: hunt.out.clone(),
         arena_bytes: session.pool.hello().arena.len,
     }
 }

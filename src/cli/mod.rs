@@ -1,11 +1,13 @@
 //! The command line: one file per subcommand.
 
 pub mod args;
+mod check;
 mod doctor;
 pub mod exit;
 mod hunt;
 mod one;
 mod output;
+mod regress;
 mod run;
 pub mod session;
 mod shrink;
@@ -93,6 +95,8 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
             }
             ExitStatus::Fine
         }
+        Command::Regress(args) => regress::run(&args)?,
+        Command::Check(args) => check::run(&args)?,
         Command::Targets => {
             targets::run();
             ExitStatus::Fine

@@ -8,7 +8,7 @@ use crate::finding::{CaseInput, Catalog, Facts, store};
 use crate::manifest::Manifest;
 use crate::problem::{Assignment, Case, Narrow, Placement, Problem, Role, Value};
 use crate::report::stdout::aside;
-use crate::target::Caps;
+use crate::target::{Caps, TargetSpec, cblas};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct One {
 /// # Errors
 /// One sentence and its exit status.
 pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<One, Failure> {
-    let folders = [store::findings(&args.exec.out), PathBuf::from(store::REGRESSIONS)];
+    let folders = [store::findings(&args.out), PathBuf::from(store::REGRESSIONS)];
     let given = args.manifest.as_deref().map(Manifest::read).transpose().map_err(Failure::usage)?.map(Arc::new);
     let catalog = Catalog::with(given.clone());
     let mut input = CaseInput::read(&args.case, None, &folders, &catalog).map_err(Failure::usage)?;
@@ -64,7 +64,9 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
         }
         case.placement = placement;
     }
-    check_knobs(&session, &case)?;
+    if let Some(why) = session.pool.lacks(&case)? {
+        return Err(Failure::usage(why));
+    }
     Ok(One { session, input, case })
 }
 
@@ -89,26 +91,6 @@ fn subject(input: &CaseInput, given: Option<&Arc<Manifest>>) -> Result<Subject, 
         aside!("warning: {change}");
     }
     Ok(Subject::Manifest(Arc::clone(manifest)))
-}
-
-/// A knob that the target does not have, or a value that it does not take, would silently be another case.
-fn check_knobs(session: &Session, case: &Case) -> Result<(), Failure> {
-    if case.knobs.is_empty() {
-        return Ok(());
-    }
-    let known = session.pool.knobs(&case.params)?;
-    for (name, value) in &case.knobs {
-        let Some(values) = known.get(name) else {
-            let names: Vec<&str> = known.keys().map(String::as_str).collect();
-            let has = if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
-            return Err(Failure::usage(format!("{} has no knob '{name}' for this case; {has}", session.target)));
-        };
-        if !values.contains(value) {
-            let values: Vec<String> = values.iter().map(Value::to_string).collect();
-            return Err(Failure::usage(format!("knob {name} = {value} is not one of {}", values.join(", "))));
-        }
-    }
-    Ok(())
 }
 
 /// --set and --dtype replace what the file names; the names of what they replace.
@@ -166,15 +148,24 @@ fn pins_of(filed: Option<&Facts>, args: &RunArgs) -> Vec<Narrow> {
     pins.into_iter().filter(|p| name(p).is_none_or(|n| !said.contains(&n))).collect()
 }
 
-/// The target of a finding names its library by file; its path is in the environment.
-fn library_of(spec: &crate::target::TargetSpec, filed: Option<&Facts>) -> String {
+/// The target of a finding names its library by file; its path is in the environment, or the file lies in one of the
+/// usual folders. The name alone, where it is not on this machine.
+pub fn library_of(spec: &TargetSpec, filed: Option<&Facts>) -> String {
     let mut spec = spec.clone();
     if let (Some(file), Some(facts)) = (&spec.library, filed) {
-        let paths = facts.environment.target.iter().map(|(_, v)| v);
-        let here = paths.filter(|v| v.ends_with(file.as_str())).find(|v| std::path::Path::new(v).is_file());
-        if let Some(path) = here {
-            spec.library = Some(path.clone());
+        let paths = facts.environment.target.iter().map(|(_, v)| at_home(v));
+        let here = paths.filter(|p| p.file_name().is_some_and(|n| n == file.as_str())).find(|p| p.is_file());
+        if let Some(path) = here.or_else(|| cblas::find_file(file)) {
+            spec.library = Some(path.display().to_string());
         }
     }
     spec.to_string()
+}
+
+/// Findings write `~` for the home folder.
+fn at_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => PathBuf::from(path),
+    }
 }

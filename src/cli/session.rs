@@ -152,6 +152,24 @@ impl Session {
         Ok(Session { pool, described, target, pins, interrupt, started })
     }
 
+    /// A session on a model without a defect: whether this machine can run anything.
+    ///
+    /// # Errors
+    /// Setup, where no worker can be started.
+    pub fn plain(exec: &Exec) -> Result<Session, Failure> {
+        Session::open(Request {
+            subject: Subject::Builtin(builtin("gemm")?),
+            target: "sim:clean",
+            library: &Library { lib: None, int_width: None },
+            pins: &Pins { set: vec![], range: vec![], dtype: None },
+            also: vec![],
+            profile: Profile::Strided,
+            exec,
+            time: None,
+            work: (Caps::default().work, Caps::default().work),
+        })
+    }
+
     /// Proves the oracles through the same path as real cases.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use crate::shrink::{self, NotShrunk, ShrinkEvent, Shrunk};
 /// One sentence and its exit status.
 pub fn run(args: &ShrinkArgs) -> Result<ExitStatus, Failure> {
     let exec = &args.run.exec;
-    let (store, warnings) = Store::open(&exec.out).map_err(Failure::setup)?;
+    let (store, warnings) = Store::open(&args.run.out).map_err(Failure::setup)?;
     for warning in &warnings {
         aside!("warning: {}", warning.0);
     }
@@ -68,7 +68,7 @@ fn started(one: &One, args: &ShrinkArgs) -> Event {
         seed: args.run.seed,
         jobs: one.session.pool.settings().jobs,
         pins: one.session.pins.iter().map(Narrow::to_string).collect(),
-        out: args.run.exec.out.clone(),
+        out: args.run.out.clone(),
         arena_bytes: hello.arena.len,
     }
 }

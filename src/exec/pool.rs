@@ -343,6 +343,31 @@ impl Pool {
         Ok(here.worker.knobs(shown, self.limit(), &self.interrupt)?)
     }
 
+    /// What of a case's knobs the target does not have, or a value that it does not take; such a case would silently be
+    /// another one.
+    ///
+    /// # Errors
+    /// Where the worker does not answer.
+    pub fn lacks(&self, case: &Case) -> Result<Option<String>, ProbeError> {
+        if case.knobs.is_empty() {
+            return Ok(None);
+        }
+        let known = self.knobs(&case.params)?;
+        for (name, value) in &case.knobs {
+            let Some(values) = known.get(name) else {
+                let names: Vec<&str> = known.keys().map(String::as_str).collect();
+                let has =
+                    if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+                return Ok(Some(format!("{} has no knob '{name}' for this case; {has}", self.spec.target)));
+            };
+            if !values.contains(value) {
+                let values: Vec<String> = values.iter().map(Value::to_string).collect();
+                return Ok(Some(format!("knob {name} = {value} is not one of {}", values.join(", "))));
+            }
+        }
+        Ok(None)
+    }
+
     pub(super) fn count(&self, verdict: &Verdict, took: Duration, remapped: u32) {
         let c = &self.counters;
         c.remapped.fetch_add(u64::from(remapped), Ordering::Relaxed);

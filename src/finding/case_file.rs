@@ -139,7 +139,8 @@ impl CaseInput {
     }
 }
 
-fn parse(source: &str, text: &str, catalog: &Catalog) -> Result<CaseInput, String> {
+/// A finding or a seed case, whichever the text is.
+pub(super) fn parse(source: &str, text: &str, catalog: &Catalog) -> Result<CaseInput, String> {
     let table = read::head(text)?;
     match (table.contains_key("minimal"), table.contains_key("params")) {
         (true, _) => from_finding(source, Finding::parse(text, catalog)?, catalog),
@@ -215,7 +216,7 @@ fn from_text(text: &str, problem: Option<&str>, catalog: &Catalog) -> Result<Cas
 }
 
 /// The values in the form that the problem writes them.
-fn named(problem: &Problem, rows: Vec<(String, Value)>) -> Result<BTreeMap<String, Value>, String> {
+pub(super) fn named(problem: &Problem, rows: Vec<(String, Value)>) -> Result<BTreeMap<String, Value>, String> {
     let mut out = BTreeMap::new();
     for (name, value) in rows {
         let Some(i) = problem.param(&name) else {

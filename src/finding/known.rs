@@ -199,7 +199,7 @@ fn is_own(facts: &Facts, case: &Case) -> bool {
 }
 
 /// Last good and first bad value of a certified pair.
-fn certified_pair(facts: &Facts, param: usize) -> Option<(i64, i64)> {
+pub(super) fn certified_pair(facts: &Facts, param: usize) -> Option<(i64, i64)> {
     let witness = facts.witnesses.iter().find(|w| w.param == param && matches!(w.certified, Certified::Yes { .. }));
     witness.and_then(|w| Some((w.good?.0, w.bad.0)))
 }
@@ -239,12 +239,13 @@ fn is_past_lines(facts: &Facts, case: &Case) -> bool {
         })
 }
 
-fn fails_alike(facts: &Facts, param: usize, value: i64) -> bool {
+/// Whether the finding says that another value of a choice fails in its way.
+pub(super) fn fails_alike(facts: &Facts, param: usize, value: i64) -> bool {
     facts.choices.iter().any(|c| c.param == param && c.value == value && c.effect == Effect::Same)
 }
 
 /// Whether the case has the least value that its other parameters leave to this one.
-fn is_least(problem: &Problem, values: &Assignment, param: usize) -> bool {
+pub(super) fn is_least(problem: &Problem, values: &Assignment, param: usize) -> bool {
     let (low, _) = problem.bounds(param, &values.0);
     problem.params[param].round_up(low).is_some_and(|least| values[param] <= least)
 }

@@ -10,10 +10,12 @@ pub mod environment;
 pub mod facts;
 pub mod file;
 pub mod known;
+pub mod law;
 pub mod name;
 pub mod pins;
 mod print;
 pub mod read;
+pub mod shapes;
 pub mod store;
 mod stored;
 #[cfg(test)]

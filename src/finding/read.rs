@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Largest file that is read, in bytes.
 const LIMIT: u64 = 1 << 20;
+/// Largest list of shapes that is read, in bytes.
+const LIST_LIMIT: u64 = 1 << 26;
 
 /// Why a file gives nothing. Each text is one sentence with the file name.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +20,8 @@ pub enum ReadError {
     NotAFile { path: PathBuf },
     #[error("{} is larger than 1 MiB: a finding or a case file is far smaller, so name another file", path.display())]
     TooLarge { path: PathBuf },
+    #[error("{} is larger than 64 MiB: split the list", path.display())]
+    TooLong { path: PathBuf },
     #[error("{} is not UTF-8: save it as UTF-8 text", path.display())]
     NotUtf8 { path: PathBuf },
     #[error("{}: {what}", path.display())]
@@ -29,17 +33,30 @@ pub enum ReadError {
 /// # Errors
 /// Where it is something else.
 pub fn text(path: &Path) -> Result<String, ReadError> {
+    up_to(path, LIMIT)?.ok_or_else(|| ReadError::TooLarge { path: path.to_owned() })
+}
+
+/// The text of a list of shapes.
+///
+/// # Errors
+/// Where it is no regular file, or none of a reasonable size.
+pub fn list(path: &Path) -> Result<String, ReadError> {
+    up_to(path, LIST_LIMIT)?.ok_or_else(|| ReadError::TooLong { path: path.to_owned() })
+}
+
+/// The text of a regular file; `None` where it is longer than that.
+fn up_to(path: &Path, limit: u64) -> Result<Option<String>, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
     // Asked before opening: opening a pipe would wait for its other end.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(ReadError::NotAFile { path: path.to_owned() });
     }
     let mut bytes = vec![];
-    File::open(path).and_then(|f| f.take(LIMIT + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    if bytes.len() as u64 > LIMIT {
-        return Err(ReadError::TooLarge { path: path.to_owned() });
+    File::open(path).and_then(|f| f.take(limit + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if bytes.len() as u64 > limit {
+        return Ok(None);
     }
-    String::from_utf8(bytes).map_err(|_| ReadError::NotUtf8 { path: path.to_owned() })
+    String::from_utf8(bytes).map(Some).map_err(|_| ReadError::NotUtf8 { path: path.to_owned() })
 }
 
 /// The table of a text whose format this version reads.

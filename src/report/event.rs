@@ -138,8 +138,67 @@ pub enum Event {
     Shrunk { step: String, case: ShownCase },
     /// A finding was written.
     Finding { name: String, path: PathBuf, summary: Box<FindingSummary> },
+    /// The findings of one target are about to be replayed.
+    Replaying { problem: String, target: String, title: String, model: bool, findings: usize },
+    /// A finding was replayed.
+    Replayed(Box<Replayed>),
+    /// A file holds no finding.
+    Unreadable { path: PathBuf, text: String },
+    /// All findings were replayed: how many by outcome.
+    Regressed { outcomes: BTreeMap<&'static str, u64>, unreadable: u64, seconds: f64 },
+    /// Which side of a finding's line a shape lies on.
+    Shape {
+        /// In the list.
+        place: String,
+        /// For people.
+        #[serde(skip)]
+        short: String,
+        params: BTreeMap<String, Value>,
+        /// `past`, `before` or `cannot-say`.
+        standing: &'static str,
+        why: Option<String>,
+    },
+    /// All shapes were compared; none was run.
+    Checked { finding: String, status: &'static str, past: u64, before: u64, cannot_say: u64 },
     /// The run is over.
     Finished { summary: Box<Summary> },
+}
+
+/// What became of a finding that was replayed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Replayed {
+    pub finding: String,
+    pub path: PathBuf,
+    pub target: String,
+    /// `open` or `fixed`, as the file says.
+    pub status: &'static str,
+    /// `reproduced`, `back`, `moved`, `different`, `fixed`, `not-comparable` or `skipped`.
+    pub outcome: &'static str,
+    /// Of the finding.
+    pub title: String,
+    /// How it failed or why it was not run, where the outcome does not say.
+    pub why: Option<String>,
+    /// Of the minimal case, each in a fresh process.
+    pub runs: u32,
+    pub failed: u32,
+    pub boundary: Option<BoundaryLine>,
+    pub notes: Vec<String>,
+    /// The file that `--update` wrote.
+    pub updated: Option<PathBuf>,
+    /// Why `--update` left the file as it is, where it should have changed it.
+    pub not_updated: Option<String>,
+}
+
+/// The line of one parameter before and now, in outside form.
+#[derive(Debug, Clone, Serialize)]
+pub struct BoundaryLine {
+    pub param: String,
+    pub old_good: Value,
+    pub old_bad: Value,
+    pub new_good: Option<Value>,
+    pub new_bad: Option<Value>,
+    /// Where there is no new pair.
+    pub why: Option<String>,
 }
 
 /// What a run is doing.

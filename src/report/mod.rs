@@ -3,5 +3,8 @@
 pub mod event;
 pub mod json;
 pub mod progress;
+mod replayed;
 pub mod stdout;
 pub mod terminal;
+
+pub use replayed::boundary;

@@ -1,6 +1,7 @@
 //! Plain lines for people: what happened, and at the end what to do next.
 
 use super::event::{Event, FindingSummary, Phase, Reporter, Summary, Tally};
+use super::replayed;
 use super::stdout::say;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -91,6 +92,22 @@ impl Reporter for Plain {
                 let word = if self.known.contains(name) { "known" } else { "found" };
                 self.say(&finding(word, summary, path));
             }
+            Event::Replaying { problem, target, title, findings, .. } if !quiet => {
+                let s = if *findings == 1 { "" } else { "s" };
+                self.say(&format!("{problem} on {target} ({title}): {findings} finding{s}"));
+            }
+            Event::Replayed(r) => self.say(&replayed::line(r, quiet)),
+            Event::Regressed { outcomes, unreadable, seconds } => {
+                self.say(&replayed::end(outcomes, *unreadable, *seconds));
+            }
+            Event::Shape { place, short, standing, why, .. } if !quiet || *standing == "past" => {
+                let why = why.as_ref().map_or_else(String::new, |w| format!(" ({w})"));
+                self.say(&format!("{:<10}  {place}: {short}{why}", standing.replace('-', " ")));
+            }
+            Event::Checked { finding, status, past, before, cannot_say } => self.say(&format!(
+                "{past} past the line of {finding} (filed as {status}), {before} before it, {cannot_say} of which it cannot \
+                 say; no case was run"
+            )),
             Event::Finished { summary } => {
                 let mut text = end(summary, self.detail);
                 if let Some(note) = &self.model_note {

@@ -12,7 +12,7 @@ mod anchor;
 mod beliefs;
 mod engine;
 mod integer;
-mod line;
+pub mod line;
 mod moves;
 pub mod observe;
 pub mod order;

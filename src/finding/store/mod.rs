@@ -6,11 +6,13 @@ mod counts;
 mod error;
 mod journal;
 mod keep;
+mod update;
 
 pub use counts::Counts;
 pub use error::{NotFiled, StoreError};
 pub use journal::{JOURNAL_FORMAT, Journal, Line};
 pub use keep::{Kept, keep};
+pub use update::update;
 
 use super::case_file::SeedCase;
 use super::known::Warning;

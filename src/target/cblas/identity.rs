@@ -12,6 +12,9 @@ use super::symbols::{Decoration, Exports};
 
 const UNKNOWN: &str = "unknown";
 
+/// Name of a library that exports no marker of a brand.
+pub const NO_BRAND: &str = "BLAS of no known brand";
+
 /// What a library exports about itself.
 pub(super) struct Version {
     /// `OpenBLAS`, `BLIS`, `MKL`, `ATLAS`, or that no marker of these is exported.
@@ -44,7 +47,7 @@ impl Version {
             // ATL_buildinfo prints to stdout, which may carry a report: not called.
             return marked("ATLAS", UNKNOWN.into(), None, marker);
         }
-        Version { name: "BLAS of no known brand", text: UNKNOWN.into(), core: None, marker: None }
+        Version { name: NO_BRAND, text: UNKNOWN.into(), core: None, marker: None }
     }
 
     /// The object that exports the marker.

@@ -216,7 +216,13 @@ pub fn find() -> Vec<PathBuf> {
     find_in(&folders(std::env::var_os("LD_LIBRARY_PATH")))
 }
 
-/// The same in these folders, in their order.
+/// The first file of this name in those folders.
+pub fn find_file(name: &str) -> Option<PathBuf> {
+    let folders = folders(std::env::var_os("LD_LIBRARY_PATH"));
+    folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The same as [`find`] in these folders, in their order.
 pub(super) fn find_in(folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     let mut found = Vec::new();

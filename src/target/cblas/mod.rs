@@ -26,7 +26,8 @@ mod tests;
 
 pub use adapter::Adapter;
 pub use call::{GemmCall, Real, Refusal};
-pub use library::{CblasError, Description, Library, describe, find};
+pub use identity::NO_BRAND;
+pub use library::{CblasError, Description, Library, describe, find, find_file};
 pub use symbols::{Decoration, Interface};
 pub use text::call_text;
 pub use width::IntWidth;

@@ -58,6 +58,16 @@ fn describe(settings: &Settings) -> Description {
     }
 }
 
+/// The geometry of a kernel is what picks a code path: as the core type of a library, it is no part of the defect.
+fn identity(settings: &Settings) -> Vec<(String, String)> {
+    let tile = settings.tile;
+    let kernel = match settings.model.kind {
+        Kind::Gemm(_) => format!("tiles of {}x{}, unroll {}", tile.m, tile.n, tile.unroll),
+        Kind::AllGather { .. } => format!("tiles of {}x{}", tile.m, tile.n),
+    };
+    vec![("name".to_owned(), "built-in model".to_owned()), ("kernel".to_owned(), kernel)]
+}
+
 /// The work-groups that a footprint leaves to run; `None` where there is nothing to launch.
 fn groups_of(footprint: &Footprint, total: u64) -> Option<Groups<'_>> {
     match footprint {

@@ -8,7 +8,7 @@ mod tests;
 use super::grid::Groups;
 use super::index::Index;
 use super::settings::Settings;
-use super::{describe, groups_of, seed_of};
+use super::{describe, groups_of, identity, seed_of};
 use crate::problem::allgather::{IN, OUT, OWN};
 use crate::problem::{Dtype, Instance, Knobs, Value};
 use crate::target::{Bases, Caps, Description, Footprint, Launched, Target};
@@ -88,6 +88,10 @@ fn only_rank(knobs: &Knobs, ranks: i64) -> Result<Option<i64>, String> {
 impl Target for AllGatherModel {
     fn describe(&self) -> Description {
         describe(&self.settings)
+    }
+
+    fn identity(&self) -> Vec<(String, String)> {
+        identity(&self.settings)
     }
 
     fn knobs(&self, instance: &Instance) -> BTreeMap<String, Vec<Value>> {

@@ -11,7 +11,7 @@ use super::element::Element;
 use super::grid::Groups;
 use super::registry::GemmKind;
 use super::settings::Settings;
-use super::{describe, groups_of};
+use super::{describe, groups_of, identity};
 use crate::problem::gemm::{A, B, C, D};
 use crate::problem::{Dtype, Instance};
 use crate::target::{Bases, Caps, Description, Footprint, Launched, Target};
@@ -91,6 +91,10 @@ impl Start<'_> {
 impl Target for GemmModel {
     fn describe(&self) -> Description {
         describe(&self.settings)
+    }
+
+    fn identity(&self) -> Vec<(String, String)> {
+        identity(&self.settings)
     }
 
     fn footprint(&self, instance: &Instance, caps: &Caps) -> Footprint {
