@@ -126,9 +126,15 @@ fn decide(facts: &Facts, params: &Assignment, sides: &[(usize, Side)]) -> Standi
     }
 }
 
-/// Whether a sentence of the finding, `n passes again from 4, ...`, is about a value such as this shape's.
+/// Whether a sentence of the finding about values that pass beyond the line is about a value such as this shape's:
+/// `not every larger n fails: n=4 passes, ...`, in older files `n passes again from 4, ...`.
 fn passes_again(problem: &Problem, window: &str, params: &Assignment) -> bool {
-    let Some((name, rest)) = window.split_once(" passes again from ") else { return false };
+    let now = window.strip_prefix("not every larger ").and_then(|w| w.split_once(" fails: ")?.1.split_once(" passes"));
+    let pair = match now {
+        Some((pair, _)) => pair.split_once('='),
+        None => window.split_once(" passes again from "),
+    };
+    let Some((name, rest)) = pair else { return false };
     let Some(param) = problem.param(name) else { return false };
     let digits = rest.split(',').next().unwrap_or_default().trim();
     digits.parse::<i64>().is_ok_and(|from| params[param] >= from)
@@ -196,11 +202,16 @@ mod tests {
 
     #[test]
     fn beyond_a_place_where_it_passes_again_nobody_can_say() {
-        let window = |f: &mut Facts| f.windows.push("n passes again from 8, fails again at 12".into());
-        assert_eq!(says(window, "m=1 n=7 k=1 ldb=536870912"), "past");
-        let open = says(window, "m=1 n=8 k=1 ldb=536870912");
-        assert_eq!(open, "the finding says: n passes again from 8, fails again at 12");
-        assert_eq!(says(window, "m=1 n=4 k=1 ldb=536870912"), "before");
+        for text in [
+            "n passes again from 8, fails again at 12",
+            "not every larger n fails: n=8 passes, n=12 fails again; what lies between these values was not all run",
+            "not every larger n fails: n=8 passes; what lies between these values was not all run",
+        ] {
+            let window = |f: &mut Facts| f.windows.push(text.into());
+            assert_eq!(says(window, "m=1 n=7 k=1 ldb=536870912"), "past", "{text}");
+            assert_eq!(says(window, "m=1 n=8 k=1 ldb=536870912"), format!("the finding says: {text}"));
+            assert_eq!(says(window, "m=1 n=4 k=1 ldb=536870912"), "before", "{text}");
+        }
     }
 
     #[test]
