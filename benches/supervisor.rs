@@ -30,6 +30,8 @@ struct Silent;
 impl Listener for Silent {
     fn launching(&mut self, _: u64) {}
 
+    fn step(&mut self) {}
+
     fn answer(&mut self, _: &Answer) -> Result<(), String> {
         Ok(())
     }

@@ -33,6 +33,8 @@ struct Silent;
 impl Listener for Silent {
     fn launching(&mut self, _: u64) {}
 
+    fn step(&mut self) {}
+
     fn answer(&mut self, _: &Answer) -> Result<(), String> {
         Ok(())
     }
@@ -96,7 +98,7 @@ fn persistent(
     let rate = count(jobs) as f64 / began.elapsed().as_secs_f64();
     assert!(error.is_none(), "{target}: {error:?}");
     let remapped = (pool.counters.remapped.load(Ordering::Relaxed) - before) as f64 / count(jobs) as f64;
-    let other = results.iter().flatten().flatten().filter(|r| !r.verdict.is_pass()).count();
+    let other = results.iter().flatten().filter(|r| !r.verdict.is_pass()).count();
     let share = base.map_or("1".to_owned(), |b| format!("{:.3}", rate / b));
     let other = format!("{other} of {}", count(jobs));
     table.push(row(&[&target, &cases, &way, &format!("{rate:.0}"), &share, &format!("{remapped:.1}"), &other]));

@@ -99,7 +99,7 @@ fn faults_in_a_row_leave_no_process_no_descriptor_and_no_memory_behind() {
         let work: Vec<Job> = (0..ROWS).map(|i| row(round * ROWS + i)).collect();
         let (results, error) = pool.run(&work, &|_| {});
         assert_eq!(error, None);
-        for result in results.into_iter().map(Option::unwrap) {
+        for result in results {
             assert_eq!(result.len(), 10);
             for (i, r) in result.iter().enumerate() {
                 let wanted = if i == 9 { "pass" } else { "fault" };

@@ -111,7 +111,7 @@ fn witness(problem: &Problem, s: &Shrunk, w: &shrink::Witness) -> Witness {
     };
     let moved: Vec<&str> = (0..problem.params.len()).filter(|i| moved(*i)).map(|i| &*problem.params[i].name).collect();
     if !moved.is_empty() {
-        let why = format!("its neighbours change {} too", moved.join(", "));
+        let why = format!("no neighbour differs in this parameter alone: {} changes along", moved.join(", "));
         let bad = (s.minimal.params[w.param], tally(&s.confirmed));
         return Witness { param: w.param, good: None, bad, certified: Certified::No(why) };
     }
@@ -171,6 +171,7 @@ pub fn history_summary(problem: &Problem, facts: &Facts) -> FindingSummary {
         irrelevant: vec![],
         notes: vec![format!("fails only after {} other cases in the same process; not shrunk", facts.before.len())],
         probes: "none for shrinking".to_owned(),
+        needs_others: true,
     }
 }
 
@@ -215,6 +216,7 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
             s.probes.other,
             s.took.as_secs_f64()
         ),
+        needs_others: false,
     }
 }
 

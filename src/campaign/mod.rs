@@ -187,9 +187,8 @@ impl Campaign<'_> {
         let mut error = error.map(CampaignError::from);
         let mut outcomes = vec![];
         let mut found = None;
-        // Cases are numbered without gaps: what ended after the first job that did not is left out.
+        // After an error some cases have no result. Those that have one count, and those that failed are kept.
         for ((_, cases), results) in planned.iter().zip(results) {
-            let Some(results) = results else { break };
             for (numbered, result) in cases.iter().zip(results) {
                 let settle = error.is_none() && (found.is_none() || self.options.keep_going);
                 match self.take(numbered, result, settle, &mut outcomes) {
@@ -228,7 +227,7 @@ impl Campaign<'_> {
         out
     }
 
-    fn execute(&mut self, jobs: &[Job]) -> (Vec<Option<Vec<CaseResult>>>, Option<ProbeError>) {
+    fn execute(&mut self, jobs: &[Job]) -> (Vec<Vec<CaseResult>>, Option<ProbeError>) {
         let (base, started) = (self.state.tally.clone(), self.started);
         let done = AtomicU64::new(0);
         let running = Mutex::new((base, &mut *self.reporter));

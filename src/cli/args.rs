@@ -94,7 +94,7 @@ pub struct Hunt {
     /// End after this many cases [default: 10000, or no limit with --time]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cases: Option<u64>,
-    /// Go on after the first new finding
+    /// Go on after the first finding, new or known: without it, failing cases after a known one are not looked into
     #[arg(long)]
     pub keep_going: bool,
     #[command(flatten)]
@@ -132,6 +132,7 @@ pub struct RunArgs {
     /// Manifest of the program, instead of the one that a finding names; or for parameters such as my-kernel:M=4
     #[arg(long, value_name = "PATH")]
     pub manifest: Option<PathBuf>,
+    /// What is tested, instead of the finding's own target: sim:MODEL, or cblas with --lib
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
     #[command(flatten)]
@@ -314,7 +315,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     let parsed = match text.parse::<f64>() {
         Ok(s) if (0.001..=1e9).contains(&s) => return Ok(Duration::from_secs_f64(s)),
         Ok(_) => None,
-        Err(_) => humantime::parse_duration(text).ok().filter(|d| !d.is_zero()),
+        Err(_) => humantime::parse_duration(text).ok().filter(|d| !d.is_zero() && d.as_secs() <= 1_000_000_000),
     };
     parsed.ok_or_else(|| "write a time such as 30s, 5m or 2h".to_owned())
 }
@@ -382,7 +383,8 @@ Exit codes: 0 no shape is past the line, 1 one is, 2 usage or a shape that is no
 
 const GEMM_HELP: &str = "\
 Parameters: m n k, transA transB (N or T), lda ldb ldc, out (C in place, or a separate D with ldd), batch with strideA
-strideB strideC strideD, dtype (f32 f64 f16 bf16), alpha, beta, offA offB offC. All distances are in elements.
+strideB strideC strideD, dtype (f32 f64 f16 bf16), alpha (1 or -2), beta (0, 1 or -1), offA offB offC. All distances are
+in elements, sizes are at least 1. A CBLAS has f32 and f64, out=C and batch=1 only; the rest is for other targets.
 
 Matrices are column-major, as in BLAS. A row-major caller computing C = A B (PyTorch, C arrays) calls it as
 C' = B' A': its second factor is our A, its first factor is our B, its columns are our m, its rows our n.
@@ -429,7 +431,7 @@ mod tests {
     fn times_sizes_and_ranges_are_read_or_refused_with_a_sentence() {
         assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
-        for bad in ["", "0", "-1", "nan", "inf", "5 parsecs", "1e300"] {
+        for bad in ["", "0", "-1", "nan", "inf", "5 parsecs", "1e300", "18446744073709551615s"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
         assert_eq!(bytes("1GiB"), Ok(1 << 30));

@@ -4,9 +4,10 @@ use super::args::{Profile, RunArgs};
 use super::exit::Failure;
 use super::output;
 use super::session::{MODEL_WORK, Request, Session, Subject};
-use crate::finding::{CaseInput, Catalog, Facts, store};
+use crate::finding::{CaseInput, Catalog, Environment, Facts, store};
 use crate::manifest::Manifest;
 use crate::problem::{Assignment, Case, Narrow, Placement, Problem, Role, Value};
+use crate::regress::comparable;
 use crate::report::stdout::aside;
 use crate::target::{Caps, TargetSpec, cblas};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +58,15 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
     if let Some(filed) = &filed {
         follow(&mut input, &filed.minimal.params, &changed, session.problem());
     }
-    let mut case = input.case(session.problem(), Placement::END).map_err(Failure::usage)?;
+    let case = input.case(session.problem(), Placement::END);
+    let mut case =
+        case.map_err(|e| Failure::usage(format!("{e}; --set NAME=VALUE changes a parameter of the case")))?;
+    if let Some(filed) = &filed {
+        let now = Environment::read("cpu", &session.pool.hello().description);
+        for difference in comparable::differences(&filed.environment, &now) {
+            aside!("warning: another environment than the finding's: {difference}");
+        }
+    }
     if let Some(placement) = args.placement {
         if session.described.placed_by_program {
             return Err(Failure::usage("the program places its operands itself; leave out --placement"));

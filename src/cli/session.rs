@@ -12,7 +12,7 @@ use crate::manifest::Manifest;
 use crate::problem::{Builtin, Case, Knobs, Narrow, Placement, Problem, Value};
 use crate::report::event::Event;
 use crate::report::stdout::aside;
-use crate::target::{Caps, TargetSpec, load, sim};
+use crate::target::{Caps, TargetSpec, cblas, load, sim};
 use crate::worker::Layout;
 use crate::worker::layout::{MIN_MOAT, TINY_MOAT};
 use crate::worker::oracle::BREAK_VARIABLE;
@@ -278,9 +278,17 @@ pub fn pick_target(problem: &str, word: &str, library: &Library) -> Result<Targe
     };
     let spec: TargetSpec = word.parse().map_err(Failure::usage)?;
     match &library.lib {
+        // The report and a finding name the file that was tested.
+        None if spec.family == "cblas" && spec.library.is_none() => {
+            let found = cblas::find().into_iter().next();
+            let path = found.ok_or_else(|| Failure::setup("no CBLAS was found; name its file with --lib"))?;
+            Ok(spec.with_library(Some(path.display().to_string())))
+        }
         None => Ok(spec),
         Some(lib) if lib.is_empty() => Err(Failure::usage("--lib names no file; write --lib PATH")),
-        Some(_) if spec.family == "sim" => Err(Failure::usage("--lib names a library, but a sim model loads none")),
+        Some(_) if spec.family == "sim" => {
+            Err(Failure::usage("--lib names a library, but a sim model loads none; add --target cblas"))
+        }
         Some(lib) => Ok(spec.with_library(Some(lib.clone()))),
     }
 }

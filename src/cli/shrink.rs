@@ -40,6 +40,10 @@ pub fn run(args: &ShrinkArgs) -> Result<ExitStatus, Failure> {
             reporter.event(&Event::Note { id: 0, text });
             return Ok(ExitStatus::Fine);
         }
+        Err(e @ NotShrunk::NotRun(_)) => {
+            reporter.event(&Event::Note { id: 0, text: e.to_string() });
+            return Ok(ExitStatus::NothingRan);
+        }
         Err(NotShrunk::Probe(ProbeError::Interrupted)) => {
             return Ok(ExitStatus::of_signal(one.session.interrupt.signal()));
         }

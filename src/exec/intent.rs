@@ -22,7 +22,7 @@ const FAULT_AREA_WORDS: usize = FAULT_AREA_BYTES / size_of::<u64>();
 struct Page {
     intent: AtomicU64,
     answered: AtomicU64,
-    heartbeat: AtomicU64,
+    steps: AtomicU64,
     fault: FaultArea,
 }
 
@@ -165,14 +165,14 @@ impl IntentPage {
         self.announced().filter(|&case| self.answered() != Some(case))
     }
 
-    /// Counts one step of progress inside a case; any change tells a slow worker from a stuck one.
-    pub fn beat(&self) {
-        self.page().heartbeat.fetch_add(1, Ordering::Relaxed);
+    /// Notes that the target is entered, or left again.
+    pub fn step(&self) {
+        self.page().steps.fetch_add(1, Ordering::Release);
     }
 
-    /// Steps of progress counted since the last [`IntentPage::reset`].
-    pub fn heartbeat(&self) -> u64 {
-        self.page().heartbeat.load(Ordering::Relaxed)
+    /// Whether the target was entered and not left.
+    pub fn is_in_target(&self) -> bool {
+        !self.page().steps.load(Ordering::Acquire).is_multiple_of(2)
     }
 
     /// Start of the [`FAULT_AREA_BYTES`] bytes for a fault record, aligned to 256 bytes and zero
@@ -187,7 +187,7 @@ impl IntentPage {
         let page = self.page();
         page.intent.store(0, Ordering::Release);
         page.answered.store(0, Ordering::Release);
-        page.heartbeat.store(0, Ordering::Release);
+        page.steps.store(0, Ordering::Release);
         for word in &page.fault.0 {
             word.store(0, Ordering::Relaxed);
         }
@@ -220,9 +220,9 @@ mod tests {
         let worker = IntentPage::from_fd(supervisor.fd.try_clone().unwrap()).unwrap();
         assert_eq!(supervisor.in_flight(), None);
         worker.announce(0);
-        worker.beat();
+        worker.step();
         assert_eq!(supervisor.in_flight(), Some(0));
-        assert_eq!(supervisor.heartbeat(), 1);
+        assert!(supervisor.is_in_target());
         worker.set_answered(0);
         assert_eq!(supervisor.in_flight(), None);
         assert_eq!(supervisor.answered(), Some(0));

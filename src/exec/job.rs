@@ -94,12 +94,26 @@ impl Seat {
 /// # Errors
 /// Where no verdict can be had any more.
 pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseResult>, ProbeError> {
+    let mut results = Vec::with_capacity(job.cases.len());
+    run_into(pool, seat, job, &mut results)?;
+    Ok(results)
+}
+
+/// As [`run`], with what the first cases came to in `results` also where a later one ends in an error.
+///
+/// # Errors
+/// Where no verdict can be had any more.
+pub fn run_into(
+    pool: &Pool,
+    seat: &mut Option<Seat>,
+    job: &Job,
+    results: &mut Vec<CaseResult>,
+) -> Result<(), ProbeError> {
     let wire = |(id, case): &(u64, Case)| WireCase {
         also_map: job.also_map.clone(),
         ..WireCase::new(*id, job.seed, pool.problem(), case)
     };
     let mut left: Vec<u64> = job.cases.iter().map(|c| c.0).collect();
-    let mut results = Vec::with_capacity(left.len());
     let (mut lost, mut killed) = (0, 0);
     while !left.is_empty() {
         if seat.is_none() {
@@ -111,7 +125,7 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
         let line = Arc::new(LayoutLine { layout, cases, run: left.clone(), caps });
         let first = left.first().copied();
         let believed = first.filter(|_| killed + 1 >= KILLS);
-        let ended = one_line(pool, here, job, &line, believed, &mut left, &mut results)?;
+        let ended = one_line(pool, here, job, &line, believed, &mut left, results)?;
         if left.first().copied() != first {
             (lost, killed) = (0, 0);
         }
@@ -133,7 +147,7 @@ pub fn run(pool: &Pool, seat: &mut Option<Seat>, job: &Job) -> Result<Vec<CaseRe
             }
         }
     }
-    Ok(results)
+    Ok(())
 }
 
 enum Ended {

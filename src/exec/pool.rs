@@ -213,17 +213,14 @@ impl Pool {
         }
     }
 
-    /// Runs jobs side by side; results in the order of the jobs, complete ones only. `on` hears of each job as it ends.
+    /// Runs jobs side by side; results in the order of the jobs. `on` hears of each job as it ends.
     ///
-    /// The first error ends the run of the others; what had ended before is returned with it.
-    pub fn run(
-        &self,
-        jobs: &[Job],
-        on: &(dyn Fn(&[CaseResult]) + Sync),
-    ) -> (Vec<Option<Vec<CaseResult>>>, Option<ProbeError>) {
+    /// The first error ends the run of the others; what had ended before is returned with it, so that jobs may have fewer
+    /// results than cases.
+    pub fn run(&self, jobs: &[Job], on: &(dyn Fn(&[CaseResult]) + Sync)) -> (Vec<Vec<CaseResult>>, Option<ProbeError>) {
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
-        let results: Vec<Mutex<Option<Vec<CaseResult>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+        let results: Vec<Mutex<Vec<CaseResult>>> = jobs.iter().map(|_| Mutex::new(vec![])).collect();
         let error = Mutex::new(None);
         let play = |seat: &Mutex<Option<Seat>>| {
             let mut seat = lock(seat);
@@ -231,17 +228,14 @@ impl Pool {
                 let i = next.fetch_add(1, Ordering::Relaxed);
                 let Some(job) = jobs.get(i) else { break };
                 recycle(&mut seat);
-                match self.check().and_then(|()| job::run(self, &mut seat, job)) {
-                    Ok(r) => {
-                        on(&r);
-                        *lock(&results[i]) = Some(r);
-                    }
-                    Err(e) => {
-                        *seat = None;
-                        stop.store(true, Ordering::Relaxed);
-                        lock(&error).get_or_insert(e);
-                    }
+                let mut ended = vec![];
+                if let Err(e) = self.check().and_then(|()| job::run_into(self, &mut seat, job, &mut ended)) {
+                    *seat = None;
+                    stop.store(true, Ordering::Relaxed);
+                    lock(&error).get_or_insert(e);
                 }
+                on(&ended);
+                *lock(&results[i]) = ended;
             }
         };
         std::thread::scope(|scope| {

@@ -91,7 +91,7 @@ pub struct Worker {
     pub hello: Hello,
     /// Cases it has answered.
     pub answered: u64,
-    /// How long it may take before it announces a case: to map memory, to fill it, to compare.
+    /// How long it may take before and after it enters the target: to map memory, to fill it, to compare.
     preparation: Duration,
 }
 
@@ -229,7 +229,7 @@ impl Worker {
         self.channel.write_line(&text, Some(Instant::now() + patience), &mut self.child)
     }
 
-    /// Waits for the answer to `expected`, at most `patience` from when it was announced.
+    /// Waits for the answer to `expected`, at most `patience` from when the target is entered.
     ///
     /// # Errors
     /// Only where the run was interrupted; the worker stays usable for nothing then.
@@ -241,8 +241,8 @@ impl Worker {
                     self.answered += 1;
                     return Ok(Heard::Answer(Box::new(answer)));
                 }
-                Ok(answer) => self.broken(format!("answered case {} where {expected} was due", answer.id)),
-                Err(e) => self.broken(format!("sent a line that is no answer ({e}): {line}")),
+                Ok(answer) => self.broken(expected, format!("answered case {} where {expected} was due", answer.id)),
+                Err(e) => self.broken(expected, format!("sent a line that is no answer ({e}): {line}")),
             },
             Read::Deadline => {
                 let culprit = self.culprit(expected);
@@ -258,13 +258,13 @@ impl Worker {
                     let stderr_tail = text(self.child.stderr_tail());
                     Heard::Died { culprit, death: Death::Ended { exit, fault: self.fault(), stderr_tail } }
                 }
-                None => self.broken(format!("closed its channel and stayed alive ({why})")),
+                None => self.broken(expected, format!("closed its channel and stayed alive ({why})")),
             },
         };
         Ok(heard)
     }
 
-    /// Waits for a line. The time of a case counts from its announcement, to within an eighth of it.
+    /// Waits for a line. The time of a case counts from when the target is entered, to within an eighth of it.
     fn wait(
         &mut self,
         expected: u64,
@@ -274,15 +274,16 @@ impl Worker {
     ) -> Result<Read, WorkerError> {
         let give_up = Instant::now() + patience.max(self.preparation);
         let look = (patience / 8).max(Duration::from_millis(1));
-        let mut announced = None;
+        let mut entered = None;
         loop {
-            let deadline = announced.map_or_else(|| give_up.min(Instant::now() + look), |at| at + patience);
+            let deadline = entered.map_or_else(|| give_up.min(Instant::now() + look), |at| at + patience);
             match read(&mut self.channel, &mut self.child, line, deadline, interrupt)? {
                 Read::Deadline => {}
                 other => return Ok(other),
             }
             let now = Instant::now();
-            announced = match (announced, self.culprit(expected)) {
+            let running = self.culprit(expected).filter(|_| self.intent.is_in_target());
+            entered = match (entered, running) {
                 (Some(_), Some(_)) => return Ok(Read::Deadline),
                 (None, Some(_)) => Some(now),
                 (_, None) if now >= give_up => return Ok(Read::Deadline),
@@ -332,10 +333,11 @@ impl Worker {
         record.read()
     }
 
-    fn broken(&mut self, what: String) -> Heard {
+    fn broken(&mut self, expected: u64, what: String) -> Heard {
+        let culprit = self.culprit(expected);
         self.child.kill_group();
         self.child.wait(Duration::from_secs(5));
-        Heard::Died { culprit: None, death: Death::Protocol(what) }
+        Heard::Died { culprit, death: Death::Protocol(what) }
     }
 }
 

@@ -98,7 +98,10 @@ impl Finding {
     /// # Errors
     /// A sentence that says what to change, without the file name.
     pub fn parse(text: &str, catalog: &Catalog) -> Result<Finding, String> {
-        read::head(text)?;
+        let table = read::head(text)?;
+        if !table.contains_key("minimal") && table.contains_key("params") {
+            return Err("this is a case, not a finding: shrink it first".to_owned());
+        }
         let file: stored::File = read::typed(text)?;
         let status = match file.status.as_str() {
             "open" => Status::Open,

@@ -225,6 +225,8 @@ pub struct FindingSummary {
     pub irrelevant: Vec<String>,
     pub notes: Vec<String>,
     pub probes: String,
+    /// It fails only after other cases in the same process: there is nothing to shrink.
+    pub needs_others: bool,
 }
 
 /// One pair of witnesses in outside form.

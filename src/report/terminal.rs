@@ -25,6 +25,8 @@ pub struct Plain {
     detail: Detail,
     /// Known findings that were met: each is said once, and counted at the end.
     known: BTreeSet<String>,
+    /// A shrink began, and nothing was said of its end.
+    shrinking: bool,
     /// The sentence about models, said in the first and the last line.
     model_note: Option<String>,
     found: Vec<String>,
@@ -34,7 +36,7 @@ pub struct Plain {
 
 impl Plain {
     pub fn new(detail: Detail) -> Plain {
-        Plain { detail, known: BTreeSet::new(), model_note: None, found: vec![], progress: None }
+        Plain { detail, known: BTreeSet::new(), shrinking: false, model_note: None, found: vec![], progress: None }
     }
 
     /// With a progress line every ten seconds, for logs.
@@ -81,13 +83,18 @@ impl Reporter for Plain {
             }
             Event::Known { id, finding } => {
                 let is_first = self.known.insert(finding.clone());
-                if is_first && !quiet {
+                // Also where a shrink ended in it.
+                if !quiet && (std::mem::take(&mut self.shrinking) || is_first) {
                     self.say(&format!("case {id}: known as {finding}"));
                 }
             }
             Event::Note { id, text } if !quiet => self.say(&format!("case {id}: {text}")),
-            Event::Shrinking { case, .. } if !quiet => self.say(&format!("shrinking {}", case.short)),
+            Event::Shrinking { case, .. } if !quiet => {
+                self.shrinking = true;
+                self.say(&format!("shrinking {}", case.short));
+            }
             Event::Finding { name, path, summary } => {
+                self.shrinking = false;
                 self.found.push(name.clone());
                 let word = if self.known.contains(name) { "known" } else { "found" };
                 self.say(&finding(word, summary, path));
@@ -189,7 +196,9 @@ fn finding(word: &str, f: &FindingSummary, path: &Path) -> String {
     row("file", &path.display().to_string());
     let shown = path.display();
     row("reproduce with", &format!("shrinkfault run {shown}"));
-    row("shrink further", &format!("shrinkfault shrink {shown}"));
+    if !f.needs_others {
+        row("shrink further", &format!("shrinkfault shrink {shown}"));
+    }
     row("commit with", &format!("shrinkfault keep {shown}"));
     out
 }
@@ -229,6 +238,9 @@ fn end(s: &Summary, detail: Detail) -> String {
         0 if s.is_undecided() => out.push_str(
             "\nnot a clean run: cases failed and none was looked into before it ended; one of every kind is in the folder raw \
              of --out, for `shrinkfault shrink FILE`; or raise --time",
+        ),
+        0 if s.not_shrunk > 0 => out.push_str(
+            "\nno new finding among the failing cases that were looked into (--keep-going and a larger --shrinks look into more)",
         ),
         0 => out.push_str("\nno new findings"),
         1 => out.push_str("\n1 new finding"),

@@ -200,7 +200,8 @@ fn confirm_start(
         return Err(match (stopped, tally.bad.first()) {
             (_, Some(other)) => NotShrunk::AnotherSignature(other.signature.clone()),
             (Some(error), None) => error.into(),
-            (None, None) => NotShrunk::DoesNotFail(tally.passes + tally.not_run),
+            (None, None) if tally.passes == 0 => NotShrunk::NotRun(tally.why_not.unwrap_or_default()),
+            (None, None) => NotShrunk::DoesNotFail(tally.passes),
         });
     };
     let mut anchor = Anchor::new(wanted.unwrap_or(&best.signature).clone(), case.params.clone());

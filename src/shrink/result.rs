@@ -154,6 +154,8 @@ pub enum NotShrunk {
     Invalid(#[from] crate::problem::Invalid),
     #[error("the start case did not fail in {0} runs in fresh processes; replay what ran before it")]
     DoesNotFail(u32),
+    #[error("the start case was not run ({0})")]
+    NotRun(String),
     #[error("the start case fails with another signature ({0}) than the one asked for")]
     AnotherSignature(Signature),
     #[error(transparent)]

@@ -29,6 +29,9 @@ pub trait Listener {
     /// The case is filled and launched next.
     fn launching(&mut self, id: u64);
 
+    /// The target is entered, or left again.
+    fn step(&mut self);
+
     /// # Errors
     /// A sentence, where nobody listens any more.
     fn answer(&mut self, answer: &Answer) -> Result<(), String>;
@@ -138,7 +141,7 @@ impl Session {
             Err(MapFailure::Fatal(why)) => return Err(why),
         }
         listener.launching(wire.id);
-        let (launched, damage) = self.launch(plan, index, footprint, wire.seed);
+        let (launched, damage) = self.launch(plan, index, footprint, wire.seed, listener);
         let Launched { kernel, resolved, refused } = launched;
         let sample = match footprint {
             Footprint::Part { sample, .. } => Some(*sample),
@@ -153,7 +156,14 @@ impl Session {
     }
 
     /// Fills, runs and compares one case whose pages are mapped.
-    fn launch(&mut self, plan: &Plan, index: usize, footprint: &Footprint, seed: u64) -> (Launched, Option<Damage>) {
+    fn launch(
+        &mut self,
+        plan: &Plan,
+        index: usize,
+        footprint: &Footprint,
+        seed: u64,
+        listener: &mut impl Listener,
+    ) -> (Launched, Option<Damage>) {
         let instance = &plan.instances[index];
         let Some(layout) = &plan.layout else { return Default::default() };
         let contents = (self.builtin.contents)(instance, seed);
@@ -163,7 +173,9 @@ impl Session {
         // the canary; between cases every check leaves it there. No Rust reference points into the arena.
         unsafe {
             self.oracle.fill(placed, &*contents);
+            listener.step();
             let launched = self.target.launch(instance, footprint, &bases);
+            listener.step();
             if launched.refused.is_some() {
                 self.oracle.clear(placed);
                 return (launched, None);

@@ -137,6 +137,14 @@ pub unsafe fn install(record: *mut FaultRecord) -> Result<(), InstallError> {
     // SAFETY: the caller promises a valid record, and all zero bytes or what an earlier process left are valid in it.
     unsafe { &*record }.clear();
     RECORD.store(record, Release);
+    arm()
+}
+
+/// Puts the handler in place again, in case that a library has put one of its own there since [`install`].
+///
+/// # Errors
+/// The system refused a signal action.
+pub fn arm() -> Result<(), InstallError> {
     for signal in SIGNALS {
         // Without SA_NODEFER and with both signals held back, a fault of the handler itself ends the process at once.
         set_action(signal, handle as *const () as usize, libc::SA_SIGINFO | libc::SA_ONSTACK)

@@ -12,5 +12,5 @@ mod test_child;
 
 pub use alt_stack::install_alt_stack_for_this_thread;
 pub use arena::{CpuArena, Entries};
-pub use fault::{Fault, FaultRecord, InstallError, install};
+pub use fault::{Fault, FaultRecord, InstallError, arm, install};
 pub use pattern::Canary;

@@ -24,10 +24,10 @@ impl Counts {
     /// Reads the counts. A file that cannot be read is set aside, and counting starts at 0.
     pub(super) fn load(path: &Path) -> (Counts, Option<Warning>) {
         let mut counts = Counts { path: path.to_owned(), found_again: BTreeMap::new() };
-        let text = match std::fs::read_to_string(path) {
+        let text = match crate::finding::read::text(path) {
             Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return (counts, None),
-            Err(e) => return (counts, Some(Warning(format!("failed to read {}: {e}", path.display())))),
+            Err(_) if std::fs::symlink_metadata(path).is_err() => return (counts, None),
+            Err(e) => return (counts, Some(Warning(e.to_string()))),
         };
         match serde_json::from_str::<Stored>(&text) {
             Ok(stored) if stored.counts == 1 => {

@@ -35,7 +35,7 @@ pub fn keep(file: &Path, regressions: &Path) -> Result<Kept, StoreError> {
     let path = folder.join(format!("{}.toml", finding.name()));
     match atomic::create(&path, text.as_bytes()) {
         Ok(true) => Ok(Kept::Now(path)),
-        Ok(false) if std::fs::read(&path).is_ok_and(|bytes| bytes == text.as_bytes()) => Ok(Kept::Already(path)),
+        Ok(false) if crate::finding::read::text(&path).is_ok_and(|there| there == text) => Ok(Kept::Already(path)),
         Ok(false) => Err(StoreError::Differs { path }),
         Err(e) => Err(StoreError::writing(&path, e)),
     }

@@ -44,6 +44,8 @@ impl Listener for Heard {
         self.launched.push(id);
     }
 
+    fn step(&mut self) {}
+
     fn answer(&mut self, answer: &Answer) -> Result<(), String> {
         self.answers.push(answer.clone());
         Ok(())
