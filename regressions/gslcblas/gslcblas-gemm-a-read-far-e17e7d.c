@@ -1,8 +1,7 @@
-/* OpenBLAS 0.3.21 (Debian 12, libopenblas0-pthread), kernels for SkylakeX (sgemm_small_kernel_b0_nt): sgemm with B transposed,
- * m = 1, n = 3, k = 1 and ldc = 2^30 writes 2^31 elements before C; ldc = 2^30 - 1 is good. The offset 2 * ldc is 2^31, one more
- * than a signed 32-bit integer holds. It needs AVX-512; where another core type is detected, set OPENBLAS_CORETYPE=SkylakeX.
+/* GSL 2.7.1 (Debian 12, libgslcblas0): cblas_sgemm with m = 1, n = 1, k = 3 and lda = 2^30 reads 2^31 elements before A;
+ * lda = 2^30 - 1 is good. The offset 2 * lda is 2^31, one more than a signed 32-bit integer holds.
  *
- *   cc -o repro openblas-gemm-c-write-far-66a712.c -ldl && ./repro /usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0
+ *   cc -o repro gslcblas-gemm-a-read-far-e17e7d.c -ldl && ./repro /usr/lib/x86_64-linux-gnu/libgslcblas.so.0
  *
  * Every operand lies alone in 256 GiB of addresses of which only the pages that hold its elements are mapped, and ends
  * where a page ends. All arguments are legal and fit 32 bits, and no element lies outside its operand's memory.
@@ -17,7 +16,7 @@
 
 typedef float real;
 typedef void gemm(int, int, int, int, int, int, real, const real *, int, const real *, int, real, real *, int);
-enum { M = 1, N = 3, K = 1, LDA = 1, LDB = 3, LDC = 1 << 30 };
+enum { M = 1, N = 1, K = 3, LDA = 1 << 30, LDB = 3, LDC = 1 };
 static char *base[3], *slots;
 static const int64_t slot = 1ll << 38;
 
@@ -44,15 +43,15 @@ static void fault(int number, siginfo_t *info, void *context) {
 }
 
 int main(int argc, char **argv) {
-    void *library = dlopen(argc > 1 ? argv[1] : "libopenblas.so.0", RTLD_NOW);
+    void *library = dlopen(argc > 1 ? argv[1] : "libgslcblas.so.0", RTLD_NOW);
     gemm *call = library ? (gemm *)dlsym(library, "cblas_sgemm") : NULL;
     if (!call) return fprintf(stderr, "%s\n", dlerror()), 2;
     slots = mmap(NULL, 3 * slot, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (slots == MAP_FAILED) return perror("mmap"), 2;
     sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = fault, .sa_flags = SA_SIGINFO}, NULL);
-    real *a = place(0, M, K, LDA), *b = place(1, N, K, LDB), *c = place(2, M, N, LDC);
+    real *a = place(0, M, K, LDA), *b = place(1, K, N, LDB), *c = place(2, M, N, LDC);
     /* 102 column-major, 111 not transposed, 112 transposed; alpha 1, beta 0 */
-    call(102, 111, 112, M, N, K, 1, a, LDA, b, LDB, 0, c, LDC);
+    call(102, 111, 111, M, N, K, 1, a, LDA, b, LDB, 0, c, LDC);
     for (int64_t j = 0; j < N; j++)
         if (c[j * LDC] != K + 0) return printf("no fault, but a wrong result in column %lld\n", (long long)j), 1;
     printf("no fault, and the right result\n");

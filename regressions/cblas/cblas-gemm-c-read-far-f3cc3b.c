@@ -1,7 +1,7 @@
 /* ATLAS 3.10.3 (Debian 12, libatlas3-base): sgemm with m = 1, n = 3, k = 3 and ldc = 2^30 reads 2^31 elements
  * before C; ldc = 2^30 - 1 is good. The offset 2 * ldc is 2^31, one more than a signed 32-bit integer holds.
  *
- *   cc -o repro cblas-gemm-c-read-far-3f41db.c -ldl && ./repro /usr/lib/x86_64-linux-gnu/libcblas.so.3
+ *   cc -o repro cblas-gemm-c-read-far-f3cc3b.c -ldl && ./repro /usr/lib/x86_64-linux-gnu/libcblas.so.3
  *
  * Every operand lies alone in 256 GiB of addresses of which only the pages that hold its elements are mapped, and ends
  * where a page ends. All arguments are legal and fit 32 bits, and no element lies outside its operand's memory.

@@ -1,7 +1,7 @@
-/* GSL 2.7.1 (Debian 12, libgslcblas0): cblas_sgemm with m = 1, n = 1, k = 3 and lda = 2^30 reads 2^31 elements before A;
- * lda = 2^30 - 1 is good. The offset 2 * lda is 2^31, one more than a signed 32-bit integer holds.
+/* GSL 2.7.1 (Debian 12, libgslcblas0): cblas_sgemm with m = 1, n = 3, k = 1, beta = 0 and ldc = 2^30 writes 2^31 elements
+ * before C; ldc = 2^30 - 1 is good. The offset 2 * ldc is 2^31, one more than a signed 32-bit integer holds.
  *
- *   cc -o repro gslcblas-gemm-a-read-far-ff683d.c -ldl && ./repro /usr/lib/x86_64-linux-gnu/libgslcblas.so.0
+ *   cc -o repro gslcblas-gemm-c-write-far-2d5825.c -ldl && ./repro /usr/lib/x86_64-linux-gnu/libgslcblas.so.0
  *
  * Every operand lies alone in 256 GiB of addresses of which only the pages that hold its elements are mapped, and ends
  * where a page ends. All arguments are legal and fit 32 bits, and no element lies outside its operand's memory.
@@ -16,7 +16,7 @@
 
 typedef float real;
 typedef void gemm(int, int, int, int, int, int, real, const real *, int, const real *, int, real, real *, int);
-enum { M = 1, N = 1, K = 3, LDA = 1 << 30, LDB = 3, LDC = 1 };
+enum { M = 1, N = 3, K = 1, LDA = 1, LDB = 1, LDC = 1 << 30 };
 static char *base[3], *slots;
 static const int64_t slot = 1ll << 38;
 
