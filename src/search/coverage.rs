@@ -113,7 +113,7 @@ impl fmt::Display for Coverage {
         for (i, word) in Origin::WORDS.into_iter().enumerate() {
             write!(f, "{}{word} {}", if i == 0 { "; " } else { ", " }, self.origins[i])?;
         }
-        for o in &self.operands {
+        for o in self.operands.iter().filter(|o| o.present > 0) {
             write!(
                 f,
                 "\n{}: in {} cases; past 2^31 elements {}, 2^32 elements {}, 2^31 bytes {}, 2^32 bytes {}; at an edge {}",
