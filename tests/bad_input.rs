@@ -258,13 +258,15 @@ fn caps_that_leave_nothing_to_run_are_said_and_are_no_pass() {
     for cap in ["--max-memory 4096", "--max-work 1"] {
         hunt(dir.path(), &format!("gemm --target sim:clean --cases 64 {cap}")).expect(6);
         run(dir.path(), &format!("run gemm:m=40,n=40,k=40 {cap}")).expect(6);
+        let shrunk = run(dir.path(), &format!("shrink gemm:m=40,n=40,k=40 {cap} --out {{out}}/o")).expect(6);
+        assert!(shrunk.stdout.contains("was not run"), "{}", shrunk.stdout);
     }
 }
 
 #[test]
 fn every_help_text_names_the_exit_codes() {
     let dir = tempfile::tempdir().unwrap();
-    for command in ["", "gemm", "allgather", "run", "shrink", "keep", "targets", "doctor"] {
+    for command in ["", "gemm", "allgather", "run", "shrink", "keep", "targets", "doctor", "fuzz", "regress", "check"] {
         let help = run(dir.path(), &format!("{command} --help")).expect(0).stdout;
         assert!(help.contains("Exit codes"), "{command}:\n{help}");
         assert!(help.lines().all(|l| l.chars().count() <= 130), "{help}");
