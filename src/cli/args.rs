@@ -88,7 +88,7 @@ pub struct Hunt {
     /// Seed of the search; the same seed, corpus, target and --cases give the same cases
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// End after this time, such as 30s, 5m or 2h [default: no limit]
+    /// End after this time, such as 30s, 5m or 2h; a case under way is waited for [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time: Option<Duration>,
     /// End after this many cases [default: 10000, or no limit with --time]

@@ -25,6 +25,9 @@ pub fn checked(mut facts: Facts) -> Result<Facts, String> {
     if let Some(far) = &mut facts.far {
         valid(&problem, &mut far.params).map_err(|e| format!("far: {e}"))?;
         tally(far.tally, "far")?;
+        if far.tally.failed == 0 || far.params == facts.minimal.params {
+            return Err("far: it must be another case than the minimal one, and one that failed".to_owned());
+        }
     }
     satisfied(&problem, &facts.pins, &facts.minimal)?;
     verdict(&problem, &facts.verdict, &facts.signature)?;
@@ -147,6 +150,9 @@ fn certified(w: &Witness) -> Result<(), String> {
                 .to_owned())
         }
         (_, Some((good, _))) if *good == w.bad.0 => Err("the same value is last good and first bad".to_owned()),
+        (Certified::Yes { steps }, Some((good, _))) if *steps == 0 || u64::from(*steps) > good.abs_diff(w.bad.0) => {
+            Err(format!("{steps} steps do not lie between {good} and {}", w.bad.0))
+        }
         _ => Ok(()),
     }
 }
@@ -159,8 +165,11 @@ pub fn at(narrowed: &Problem, values: &Assignment, param: usize, value: i64) -> 
 }
 
 fn irrelevant(facts: &Facts) -> Result<(), String> {
-    for (n, (param, _)) in facts.irrelevant.iter().enumerate() {
+    for (n, (param, tried)) in facts.irrelevant.iter().enumerate() {
         let p = facts.problem.params.get(*param).ok_or_else(|| format!("no parameter has the index {param}"))?;
+        if p.is_choice() || *tried == 0 {
+            return Err(format!("irrelevant: {} is no integer of which another value was tried", p.name));
+        }
         let twice = facts.irrelevant[..n].iter().any(|(other, _)| other == param);
         let matters = facts.witnesses.iter().any(|w| w.param == *param && matches!(w.certified, Certified::Yes { .. }));
         if twice || matters {

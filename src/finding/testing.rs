@@ -1,5 +1,6 @@
 //! Findings to test with: one written by hand, and any.
 
+use super::check;
 use super::environment::Environment;
 use super::facts::{Certified, Choice, Confirmation, Effect, Facts, Far, Ranks, Step, Tally, Witness};
 use crate::device::Access;
@@ -149,6 +150,8 @@ pub fn facts() -> impl Strategy<Value = Facts> {
         (cases, any_verdict(&problem), far, texts, number, rate, any::<bool>()).prop_map(
             move |((minimal, original, before), verdict, (far, has_far), texts, (seed, x, y), rate, flag)| {
                 let tally = Tally { runs: x + y, failed: y };
+                let plain = |params: &Assignment| check::filed(&problem, &minimal.with_params(params.clone())).params;
+                let has_far = has_far && plain(&far) != plain(&minimal.params);
                 let signature = Signature::of(&verdict).unwrap();
                 let named = |i: usize| texts.get(i).cloned().unwrap_or_default();
                 let param = problem.params.iter().position(|p| !p.is_choice()).unwrap();
@@ -166,9 +169,9 @@ pub fn facts() -> impl Strategy<Value = Facts> {
                     original,
                     before,
                     witnesses: vec![Witness { param, good: None, bad, certified: Certified::No(named(0)) }],
-                    far: has_far.then_some(Far { params: far, tally }),
+                    far: has_far.then_some(Far { params: far, tally: Tally { runs: x + y + 1, failed: y + 1 } }),
                     choices: vec![],
-                    irrelevant: vec![(param, x)],
+                    irrelevant: vec![(param, x + 1)],
                     windows: texts.clone(),
                     ranks: flag.then_some(ranks),
                     confirmation: Confirmation { bad: tally, good: CLEAN, rate },
