@@ -8,8 +8,11 @@ import time
 
 HOW = sys.argv[1]
 if "TORTURE_PID" in os.environ:
-    with open(os.environ["TORTURE_PID"], "w") as file:
+    # At once or not at all: the program may be killed at any time.
+    unfinished = f"{os.environ['TORTURE_PID']}.{os.getpid()}"
+    with open(unfinished, "w") as file:
         file.write(str(os.getpid()))
+    os.rename(unfinished, os.environ["TORTURE_PID"])
 
 
 def raw(text):

@@ -166,6 +166,9 @@ pub struct RunArgs {
     /// Seed of the operand contents
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+    /// One of several libraries that are compared: it is meant to be another one than the finding's.
+    #[arg(skip)]
+    pub compared: bool,
 }
 
 /// Options of `shrink`.

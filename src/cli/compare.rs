@@ -73,6 +73,7 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
 fn row(args: &RunArgs, library: &str) -> Result<Row, Failure> {
     let mut alone = args.clone();
     alone.library.lib = vec![library.to_owned()];
+    alone.compared = true;
     let one = match one::open(&alone, Profile::Strided, None) {
         Ok(one) => one,
         // A library that is not there, or lacks the routine, leaves the others to be compared; Ctrl-C ends all.

@@ -66,7 +66,7 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
     let case = input.case(session.problem(), Placement::END);
     let mut case =
         case.map_err(|e| Failure::usage(format!("{e}; --set NAME=VALUE changes a parameter of the case")))?;
-    if let Some(filed) = &filed {
+    if let Some(filed) = filed.as_ref().filter(|_| !args.compared) {
         let now = Environment::read("cpu", &session.pool.hello().description);
         for difference in comparable::differences(&filed.environment, &now) {
             aside!("warning: another environment than the finding's: {difference}");

@@ -1,8 +1,9 @@
 //! Whether planted failures are found: rules with integer arithmetic of their own, over the cases of a campaign.
 
 use super::outcome;
-use crate::problem::{Builtin, Case, Flush, Problem};
+use crate::problem::{Case, Flush, Problem};
 use crate::search::{Generator, Options};
+use crate::target::sim::testing::modelled_gemm;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -100,7 +101,7 @@ fn rules(seed: u64) -> Vec<(&'static str, Rule)> {
 
 /// Number of the first case (from 1) that each rule fails, over the cases of a seed.
 fn reached(seed: u64, cases: u64) -> Vec<(&'static str, Option<u64>)> {
-    let problem = Builtin::find("gemm").unwrap().problem();
+    let problem = modelled_gemm();
     let rules = rules(seed);
     let mut first: Vec<Option<u64>> = vec![None; rules.len()];
     let mut generator = Generator::new(Arc::clone(&problem), seed, Options::default(), vec![]).unwrap();

@@ -4,7 +4,8 @@ use super::oracle::{Oracle, PASS, fault, wrong};
 use super::rules::{Call, Rule};
 use crate::device::Access;
 use crate::exec::{Freshness, Place, ProbeError, Sample, Signature, Verdict, WrongKind};
-use crate::problem::{Builtin, Case, Placement, Problem};
+use crate::problem::{Case, Placement, Problem};
+use crate::target::sim::testing::modelled_gemm;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::cell::Cell;
@@ -13,7 +14,7 @@ use std::rc::Rc;
 const SUM_OF_B: Rule = Rule::Wrap { operand: 1, alone: false, bytes: false, bits: 31 };
 
 fn gemm() -> std::sync::Arc<Problem> {
-    Builtin::find("gemm").unwrap().problem()
+    modelled_gemm()
 }
 
 fn ugly(problem: &Problem) -> Case {

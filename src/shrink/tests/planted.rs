@@ -4,7 +4,8 @@ use super::oracle::Oracle;
 use super::rules::{Call, KINDS, Rule, draw};
 use super::starts::{least, ugly};
 use crate::exec::{Signature, Verdict};
-use crate::problem::{Builtin, Case, Problem};
+use crate::problem::{Case, Problem};
+use crate::target::sim::testing::modelled_gemm;
 use std::collections::HashMap;
 
 /// Starts per kind; a build without optimisation takes a part of them.
@@ -50,7 +51,7 @@ fn is_one_minimal(problem: &Problem, rule: &Rule, shrunk: &Shrunk) -> Result<(),
 
 /// Of one kind: starts whose result is the least; passing probes; processes that the descents ended.
 fn campaign(kind: &str, starts: u64, strategy: Strategy) -> (u64, u64, u64) {
-    let problem = Builtin::find("gemm").unwrap().problem();
+    let problem = modelled_gemm();
     let (mut reached, mut passed, mut faulted, mut all) = (0, 0, 0, 0);
     let mut known: HashMap<(u64, Signature), Option<Key>> = HashMap::new();
     for seed in 0..starts {

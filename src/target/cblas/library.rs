@@ -95,7 +95,7 @@ impl Library {
     /// Like [`Library::open`], with the integer width named by the user. Where the library exports several decorations,
     /// one that states this width is preferred. A named width that cannot be true is still an error.
     ///
-    /// `threads` is how many the library may use; [`Library::threads`] says how many it then has.
+    /// `threads` is how many the library may use.
     pub fn open_with(path: &Path, int_width: Option<IntWidth>, threads: u32) -> Result<Library, CblasError> {
         let path = checked(path)?;
         let handle = load(&path)?;

@@ -2,9 +2,10 @@
 
 use super::load;
 use crate::problem::dtype::LARGEST_ELEMENT;
-use crate::problem::{Builtin, Case, Contents, Instance, Knobs, Placement, Value};
+use crate::problem::{Builtin, Case, Contents, Instance, Knobs, Placement, Problem, Value};
 use crate::target::{Bases, Caps, Footprint, IndexBox, Launched, Target};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Unreadable bytes on both sides of an operand: a 32-bit wrap of 4-byte elements stays inside.
@@ -26,6 +27,11 @@ pub fn instance(problem: &str, words: &str) -> Instance {
     let params = problem.complete(&read(params)).unwrap();
     let knobs: Knobs = read(knobs);
     problem.instance(Case { params, knobs, placement: Placement::END }).unwrap()
+}
+
+/// gemm as the models have it.
+pub fn modelled_gemm() -> Arc<Problem> {
+    Arc::new(Builtin::find("gemm").unwrap().problem().narrowed(&super::gemm::limits()).unwrap())
 }
 
 pub fn target(model: &str, instance: &Instance) -> Box<dyn Target> {

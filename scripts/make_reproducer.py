@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Writes a C program that makes the call of a finding on a BLAS, with every operand against unmapped pages.
+
+    scripts/make_reproducer.py regressions/GROUP/NAME.toml > regressions/GROUP/NAME.c
+
+The program shares nothing with shrinkfault: it loads the library, makes the one call, and says what happened. Which elements a
+routine touches is written down here once more, from the documentation of BLAS. Findings of gemm that need a batch or mixed
+types, and routines that are not in the table, are refused: write those by hand.
+"""
+
+import sys
+import textwrap
+import tomllib
+
+# Arguments in the order of cblas.h; operands as (rows, columns, step of a row, step of a column) and the value of every
+# element before the call (0, or the operand's number); written operands with the value after it. All as C expressions.
+ROUTINES = {
+    "gemm": (
+        "order transA transB m n k alpha A lda B ldb beta C ldc",
+        {
+            "A": ("ta ? k : m", "ta ? m : k", "1", "lda", "1"),
+            "B": ("tb ? n : k", "tb ? k : n", "1", "ldb", "1"),
+            "C": ("m", "n", "1", "ldc", "1"),
+        },
+        {"C": "alpha * k + beta"},
+    ),
+    "gemv": (
+        "order trans m n alpha A lda x incx beta y incy",
+        {
+            "A": ("m", "n", "1", "lda", "1"),
+            "x": ("ta ? m : n", "1", "incx", "0", "1"),
+            "y": ("ta ? n : m", "1", "incy", "0", "1"),
+        },
+        {"y": "alpha * (ta ? m : n) + beta"},
+    ),
+    "ger": (
+        "order m n alpha x incx y incy A lda",
+        {"x": ("m", "1", "incx", "0", "1"), "y": ("n", "1", "incy", "0", "1"), "A": ("m", "n", "1", "lda", "1")},
+        {"A": "1 + alpha"},
+    ),
+    "axpy": (
+        "n alpha x incx y incy",
+        {"x": ("n", "1", "incx", "0", "1"), "y": ("n", "1", "incy", "0", "1")},
+        {"y": "alpha + 1"},
+    ),
+    "copy": (
+        "n x incx y incy",
+        {"x": ("n", "1", "incx", "0", "1"), "y": ("n", "1", "incy", "0", "2")},
+        {"y": "1"},
+    ),
+    "swap": (
+        "n x incx y incy",
+        {"x": ("n", "1", "incx", "0", "1"), "y": ("n", "1", "incy", "0", "2")},
+        {"x": "2", "y": "1"},
+    ),
+    "scal": ("n alpha x incx", {"x": ("n", "1", "incx", "0", "1")}, {"x": "alpha"}),
+    "rot": (
+        "n x incx y incy c s",
+        {"x": ("n", "1", "incx", "0", "1"), "y": ("n", "1", "incy", "0", "2")},
+        {"x": "c + 2 * s", "y": "2 * c - s"},
+    ),
+    "dot": (
+        "n x incx y incy",
+        {"x": ("n", "1", "incx", "0", "1"), "y": ("n", "1", "incy", "0", "1")},
+        {"": "n"},
+    ),
+    "asum": ("n x incx", {"x": ("n", "1", "incx", "0", "1")}, {"": "n"}),
+    "iamax": ("n x incx", {"x": ("n", "1", "incx", "0", "1")}, {"": "0"}),
+}
+TYPES = {"f32": ("s", "float", 1), "f64": ("d", "double", 1), "c64": ("c", "float", 2), "c128": ("z", "double", 2)}
+ENUMS = {"N": 111, "T": 112, "C": 113}
+BODY = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef @REAL@ real;
+enum { PARTS = @PARTS@, OPERANDS = @COUNT@ };
+static const int64_t slot = 1ll << 40;
+static char *slots, *base[OPERANDS], names[] = "@NAMES@";
+
+/* rows x columns elements, a row `step` and a column `ld` elements from the next (steps may be negative), in slot number x.
+   The @EDGE@. Gives the address that BLAS takes: that of the lowest element. */
+static real *place(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, real value) {
+    int64_t bytes = PARTS * sizeof(real), low = 0, high = 0;
+    *(step < 0 ? &low : &high) += (rows - 1) * step, *(ld < 0 ? &low : &high) += (columns - 1) * ld;
+    char *at = slots + x * slot + slot / 2 @AT@;
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++) {
+            char *element = at + (i * step + j * ld - low) * bytes;
+            for (char *byte = element; byte < element + bytes; byte += bytes - 1)
+                mprotect((void *)((uintptr_t)byte & -(uintptr_t)4096), 4096, PROT_READ | PROT_WRITE);
+            ((real *)element)[0] = value;
+        }
+    return (real *)(base[x] = at);
+}
+
+/* Elements that do not hold the value. */
+__attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, real value) {
+    int64_t bytes = PARTS * sizeof(real), low = (step < 0 ? (rows - 1) * step : 0) + (ld < 0 ? (columns - 1) * ld : 0), count = 0;
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++) {
+            real *element = (real *)(base[x] + (i * step + j * ld - low) * bytes);
+            count += element[0] != value || (PARTS == 2 && element[PARTS - 1] != 0);
+        }
+    return count;
+}
+
+static void fault(int number, siginfo_t *info, void *context) {
+    (void)number;
+    int write = ((ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] >> 1 & 1; /* x86-64 */
+    int64_t x = ((char *)info->si_addr - slots) / slot;
+    if (x >= 0 && x < OPERANDS)
+        printf("%s %lld bytes from the base of %c\n", write ? "write" : "read", (long long)((char *)info->si_addr - base[x]), names[x]);
+    else
+        printf("%s near no operand\n", write ? "write" : "read");
+    fflush(stdout);
+    _exit(1);
+}
+
+int main(int argc, char **argv) {
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    @RETURNS@ (*call)(@PROTOTYPE@) = library ? (@RETURNS@ (*)(@PROTOTYPE@))dlsym(library, argc > 2 ? argv[2] : "@FUNCTION@") : NULL;
+    if (!call) return fprintf(stderr, "usage: %s LIBRARY [SYMBOL]\n%s\n", argv[0], argc > 1 ? dlerror() : ""), 2;
+    slots = mmap(NULL, OPERANDS * slot, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (slots == MAP_FAILED) return perror("mmap"), 2;
+    sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = fault, .sa_flags = SA_SIGINFO}, NULL);
+@SETUP@
+    int64_t bad = @CHECK@;
+    if (bad) return printf("no fault, but %lld wrong elements\n", (long long)bad), 1;
+    printf("no fault, and the right result\n");
+    return 0;
+}
+"""
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    finding = tomllib.load(open(sys.argv[1], "rb"))
+    params, problem = finding["minimal"]["params"], finding["problem"]
+    if problem not in ROUTINES or params["dtype"] not in TYPES or params.get("batch", 1) != 1:
+        sys.exit(f"{sys.argv[1]}: no recipe for {problem} with dtype={params['dtype']} batch={params.get('batch', 1)}")
+    order, operands, results = ROUTINES[problem]
+    letter, real, parts = TYPES[params["dtype"]]
+    integer = "int64_t" if any(v == "64" or v.startswith("64 ") for k, v in environment(finding).items() if k == "int width") else "int"
+    names = list(operands)
+
+    values, prototype, arguments = [], [], []
+    for name in order.split():
+        negated = params.get("neg" + name.removeprefix("inc")) if name.startswith("inc") else False
+        if name == "order":
+            prototype.append("int"), arguments.append("102 /* column-major */")
+        elif name.startswith("trans"):
+            flag = {"trans": "ta", "transA": "ta", "transB": "tb"}[name]
+            values.append(f"const int {flag} = {int(params[name] != 'N')};")
+            prototype.append("int"), arguments.append(f"{ENUMS[params[name]]} /* {name}={params[name]} */")
+        elif name in operands:
+            prototype.append("real *"), arguments.append(name)
+        elif name in ("alpha", "beta", "c", "s"):
+            values.append(f"const real {name} = {params[name]};")
+            by_value = parts == 1 or name in ("c", "s")
+            prototype.append("real" if by_value else "const real *")
+            arguments.append(name if by_value else f"(real[]){{{name}, 0}}")
+        else:
+            values.append(f"const {integer} {name} = {'-' if negated else ''}{params[name]};")
+            prototype.append(integer), arguments.append(name)
+    function, returns, number = f"cblas_{letter}{problem}", "void", ""
+    if problem == "ger" and parts == 2:
+        function = f"cblas_{letter}ger{'c' if params.get('conj') else 'u'}"
+    if problem in ("asum", "iamax"):
+        function = f"cblas_{letter if parts == 1 else {'c': 'sc', 'z': 'dz'}[letter]}asum"
+        returns, number = "real", "real r = "
+    if problem == "iamax":
+        function, returns, number = f"cblas_i{letter}amax", "size_t", "size_t r = "
+    if problem == "dot":
+        returns, number = "real", "real r = "
+        if parts == 2:
+            function, returns, number = f"cblas_{letter}dot{'c' if params.get('conj') else 'u'}_sub", "void", ""
+            values.append("real r[2] = {0, 0};")
+            prototype.append("real *"), arguments.append("r")
+
+    setup = list(values)
+    for x, (name, (rows, columns, step, ld, value)) in enumerate(operands.items()):
+        if name == names[-1] and params.get("beta") == "0":
+            value = "0.0 / 0.0"
+        setup.append(f"real *{name} = place({x}, {rows}, {columns}, {step}, {ld}, {value});")
+    setup.append(f"{number}call({', '.join(arguments)});")
+    checks = []
+    for name, value in results.items():
+        if name:
+            rows, columns, step, ld, _ = operands[name]
+            checks.append(f"wrong({names.index(name)}, {rows}, {columns}, {step}, {ld}, {value})")
+        else:
+            checks.append(f"{'r[0]' if problem == 'dot' and parts == 2 else 'r'} != {value}")
+    start = finding["minimal"]["placement"].startswith("start")
+    body = BODY
+    for mark, text in {
+        "REAL": real, "PARTS": str(parts), "COUNT": str(len(names)), "NAMES": "".join(names), "FUNCTION": function,
+        "EDGE": "lowest element begins where a page begins" if start else "highest element ends where a page ends",
+        "AT": "" if start else "- (high - low + 1) * bytes",
+        "RETURNS": returns, "PROTOTYPE": ", ".join(prototype), "SETUP": textwrap.indent("\n".join(setup), "    "),
+        "CHECK": " + ".join(checks),
+    }.items():
+        body = body.replace(f"@{mark}@", text)
+    print(comment(finding, sys.argv[1]) + body, end="")
+
+
+def environment(finding):
+    """What the finding says of its library."""
+    target = finding.get("environment", {}).get("target", {})
+    return {k: str(v) for k, v in (target.items() if isinstance(target, dict) else target)}
+
+
+def comment(finding, path):
+    said = environment(finding)
+    core = f", core type {said['core']}" if said.get("core", "unknown") != "unknown" else ""
+    name = path.rsplit("/", 1)[-1].removesuffix(".toml")
+    pairs = ", ".join(
+        f"{w['param']} = {w['last_good']['value']}" for w in finding.get("witness", []) if w.get("certified") and "last_good" in w
+    )
+    text = (
+        f"{said.get('name', 'a BLAS')} {said.get('version', '')}{core}: {finding['title']}. The call is {finding['call']}"
+        f"{f'; it is good with {pairs} (one of these at a time)' if pairs else ''}. All arguments are legal and fit the library's integers, and every operand lies"
+        " alone in 1 TiB of addresses of which only the pages of its elements are mapped."
+    )
+    lines = "\n".join(f" * {line}" for line in textwrap.wrap(" ".join(text.split()), 118))
+    return f"/*{lines[2:]}\n *\n *   cc -o repro {name}.c -ldl && ./repro LIBRARY [SYMBOL]\n *\n * Exit status: 0 right, 1 fault or wrong. */"
+
+
+if __name__ == "__main__":
+    main()
