@@ -1,7 +1,7 @@
 //! Going on with a hunt: its completed rounds are gone through again by what the journal says of them; nothing is run.
 
-use super::state::{Begun, Numbered, found};
 use super::Campaign;
+use super::state::{Begun, Numbered, found};
 use crate::exec::{ProbeError, Verdict};
 use crate::finding::store::{Answer, Effect, Line, Past, Record, Round, Spent, StoreError};
 use crate::report::event::Event;
@@ -97,10 +97,7 @@ impl Campaign<'_> {
             let have = round.len().ok_or_else(|| damaged(round.round))?;
             let planned: u64 = self.plan(round.round).iter().map(|(_, cases)| cases.len() as u64).sum();
             if have > planned {
-                let ran = self.state.tally.all() + have;
-                return Err(NotResumed::Text(format!(
-                    "the hunt has run {ran} cases already; give --cases at least that, or --time alone"
-                )));
+                return Err(too_short());
             }
             if have == planned {
                 self.state.found = of;
@@ -131,8 +128,10 @@ impl Campaign<'_> {
         }
         let planned = self.plan(round.round);
         let cases: Vec<_> = planned.iter().flat_map(|(_, cases)| cases).collect();
-        if round.len() != Some(cases.len() as u64) {
-            return Err(damaged(round.round));
+        match round.len() {
+            Some(have) if have == cases.len() as u64 => {}
+            Some(have) if have > cases.len() as u64 && self.options.cases.is_some() => return Err(too_short()),
+            _ => return Err(damaged(round.round)),
         }
         let mut outcomes = vec![];
         for (numbered, answer) in cases.into_iter().zip(round.iter()) {
@@ -163,6 +162,12 @@ impl Campaign<'_> {
         c.remapped.fetch_add(spent.remapped.saturating_sub(before.remapped), Ordering::Relaxed);
         self.pool.set_stretch(spent.stretch);
     }
+}
+
+fn too_short() -> NotResumed {
+    let text =
+        "the hunt has run more cases already than --cases allows; give it at least as many as before, or --time alone";
+    NotResumed::Text(text.to_owned())
 }
 
 fn damaged(round: u64) -> NotResumed {

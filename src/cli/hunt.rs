@@ -58,11 +58,8 @@ pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatu
     warnings.extend(more);
     let named = Named::of(past.as_ref());
     let standing = standing(&session, hunt, &named, cases);
-    let mut reporter = StatusFile::new(
-        store::status(&hunt.out),
-        standing,
-        output::reporter(&hunt.exec, &session.interrupt),
-    );
+    let mut reporter =
+        StatusFile::new(store::status(&hunt.out), standing, output::reporter(&hunt.exec, &session.interrupt));
     for warning in &warnings {
         aside!("warning: {}", warning.0);
     }
@@ -95,9 +92,7 @@ fn budget(hunt: &Hunt) -> Result<Option<u64>, Failure> {
     };
     let share = all.map(|n| hunt.shard.share(n));
     match (share, all) {
-        (Some(0), Some(n)) => {
-            Err(Failure::usage(format!("of {n} cases shard {} has none; raise --cases", hunt.shard)))
-        }
+        (Some(0), Some(n)) => Err(Failure::usage(format!("of {n} cases shard {} has none; raise --cases", hunt.shard))),
         _ => Ok(share),
     }
 }

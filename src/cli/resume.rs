@@ -22,8 +22,8 @@ pub fn past(store: &Store, hunt: &Hunt) -> Result<Option<Past>, Failure> {
     }
     let out = hunt.out.display();
     let past = store.past().map_err(Failure::setup)?;
-    let past = past
-        .ok_or_else(|| Failure::usage(format!("there is no hunt in {out} to go on with; leave out --resume")))?;
+    let past =
+        past.ok_or_else(|| Failure::usage(format!("there is no hunt in {out} to go on with; leave out --resume")))?;
     if past.start.journal != JOURNAL_FORMAT {
         return Err(Failure::usage(format!(
             "the hunt in {out} was begun by another version of shrinkfault, whose journal this one cannot go on with; \

@@ -35,7 +35,9 @@ pub fn run(out: &Path, json: bool) -> Result<ExitStatus, Failure> {
     if json {
         let word = ["running", "ended", "killed"][alive as usize];
         let mut object = json!({"event": "status", "state": word});
-        if let (Some(all), Ok(serde_json::Value::Object(standing))) = (object.as_object_mut(), serde_json::to_value(&standing)) {
+        if let (Some(all), Ok(serde_json::Value::Object(standing))) =
+            (object.as_object_mut(), serde_json::to_value(&standing))
+        {
             all.extend(standing);
         }
         say!("{object}");

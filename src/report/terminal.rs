@@ -266,6 +266,9 @@ fn end(s: &Summary, detail: Detail) -> String {
     if s.slow > 0 {
         let _ = write!(out, "\n{} of the hangs answered when given longer: slow, no failures", s.slow);
     }
+    if !s.complete {
+        out.push_str("\nthe same command with --resume goes on where this hunt was cut short");
+    }
     match s.findings.len() {
         0 if s.is_undecided() => out.push_str(
             "\nnot a clean run: cases failed and none was looked into before it ended; one of every kind is in the folder raw \
