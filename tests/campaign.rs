@@ -168,7 +168,7 @@ fn a_journal_that_is_cut_off_anywhere_is_gone_on_with_from_its_last_whole_round(
 #[test]
 fn a_hunt_that_is_made_longer_is_the_long_hunt() {
     let dir = tempfile::tempdir().unwrap();
-    let words = "gemm --target sim:i32-sum,operand=B --seed 21 --shrinks 1 --keep-going --jobs 2";
+    let words = "gemm --target sim:i32-sum,operand=B --seed 21 --shrinks 1 --keep-going";
     let whole = hunt(dir.path(), &format!("{words} --cases 1100")).expect(1);
     let whole = outcome(dir.path(), &whole);
     let parts = tempfile::tempdir().unwrap();
