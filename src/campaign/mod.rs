@@ -26,7 +26,7 @@ use crate::report::event::{Event, FindingSummary, Phase, Reporter, Summary};
 use crate::search::{Generator, Outcome, Shard};
 use crate::target::TargetSpec;
 use state::{Begun, Numbered};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -232,16 +232,18 @@ impl Campaign<'_> {
 
     fn execute(&mut self, jobs: &[Job]) -> (Vec<Vec<CaseResult>>, Option<ProbeError>) {
         let (base, started, before) = (self.state.tally.clone(), self.started, self.state.before.seconds);
-        let done = AtomicU64::new(0);
         let running = Mutex::new((base, &mut *self.reporter));
-        self.pool.run(jobs, &|results: &[CaseResult]| {
-            done.fetch_add(results.len() as u64, Ordering::Relaxed);
+        let ended = self.pool.run(jobs, &|results: &[CaseResult]| {
             let Ok(mut running) = running.lock() else { return };
             results.iter().for_each(|r| running.0.add(&r.verdict));
             let tally = running.0.clone();
             let seconds = before + started.elapsed().as_secs_f64();
             running.1.event(&Event::Progress { phase: Phase::Searching, tally, seconds });
-        })
+        });
+        if let Ok((ran, _)) = running.into_inner() {
+            self.state.ran = ran;
+        }
+        ended
     }
 
     /// Tells of one result, in case order, and settles it; the finding that it belongs to, if any. A bad case that is not to
@@ -330,7 +332,7 @@ impl Campaign<'_> {
     }
 
     fn progress(&mut self, phase: Phase) {
-        let (tally, seconds) = (self.state.tally.clone(), self.seconds());
+        let (tally, seconds) = (self.state.ran.clone(), self.seconds());
         self.reporter.event(&Event::Progress { phase, tally, seconds });
     }
 

@@ -152,7 +152,7 @@ fn shrink_case(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature
         keep_placement: c.options.keep_placement,
         ..shrink::Options::default()
     };
-    let (tally, started, before) = (c.state.tally.clone(), c.started, c.state.before.seconds);
+    let (tally, started, before) = (c.state.ran.clone(), c.started, c.state.before.seconds);
     let reporter = &mut *c.reporter;
     let mut best = problem.short(&case.params);
     shrink::shrink(&problem, case, Some(signature), &mut prober, &options, &mut |event| match event {

@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub struct State {
     pub(super) tally: Tally,
+    /// With the cases that ran and are not taken yet: what progress shows.
+    pub(super) ran: Tally,
     pub(super) coverage: Coverage,
     pub(super) digests: Digests,
     pub(super) counts: Counts,
@@ -50,6 +52,7 @@ impl State {
     pub fn new(pool: &Pool) -> State {
         State {
             tally: Tally::default(),
+            ran: Tally::default(),
             coverage: Coverage::new(pool.problem(), pool.hello().arena.page_bytes as i64),
             digests: Digests::default(),
             counts: Counts::default(),
