@@ -83,13 +83,15 @@ fn announced(run: &Run) -> Vec<String> {
 /// Waits, then kills the supervisor, some workers, or both.
 fn cut_short(mut hunt: Hunt, delay: Duration, what: usize) -> Run {
     std::thread::sleep(delay);
-    let workers = children(hunt.pid());
-    if what % 3 != 0 {
-        workers.into_iter().take(1 + what % 2).for_each(|w| kill(w, libc::SIGKILL));
-    }
-    if what % 3 == 1 {
-        // The hunt survives that; a little later it does not.
-        std::thread::sleep(delay / 4);
+    let workers = children(hunt.pid()).into_iter();
+    match what % 3 {
+        0 => {}
+        1 => {
+            // The hunt survives the end of workers; a little later it does not.
+            workers.take(2).for_each(|w| kill(w, libc::SIGKILL));
+            std::thread::sleep(delay / 4);
+        }
+        _ => workers.take(1).for_each(|w| kill(w, libc::SIGKILL)),
     }
     if hunt.is_running() {
         hunt.signal(libc::SIGKILL);

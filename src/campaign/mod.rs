@@ -5,6 +5,7 @@
 
 mod digest;
 pub mod facts;
+mod log;
 mod resume;
 mod settle;
 mod shown;
@@ -18,8 +19,8 @@ pub use state::State;
 use crate::exec::blame::GapRule;
 use crate::exec::job::{CaseResult, Job};
 use crate::exec::pool::Pool;
-use crate::exec::{ProbeError, Signature, Verdict};
-use crate::finding::store::{Answer, Counted, Effect, Filed, Line, NotFiled, Round, Spent, StoreError};
+use crate::exec::{ProbeError, Signature};
+use crate::finding::store::{Answer, Effect, Filed, Line, NotFiled, StoreError};
 use crate::finding::{Environment, Finding, Known, Store};
 use crate::problem::{Case, Narrow, Problem};
 use crate::report::event::{Event, FindingSummary, Phase, Reporter, Summary};
@@ -193,23 +194,6 @@ impl Campaign<'_> {
         planned.iter().map(job).collect()
     }
 
-    /// Writes down that a round is complete.
-    fn log_round(&mut self, round: u64, answers: Vec<Answer>) -> Result<(), CampaignError> {
-        self.save_counts()?;
-        let c = &self.pool.counters;
-        let spent = Spent {
-            seconds: self.seconds(),
-            processes: c.processes.load(Ordering::Relaxed),
-            remapped: c.remapped.load(Ordering::Relaxed),
-            stretch: self.pool.stretch(),
-        };
-        let (answers, runs) = Round::pack(answers);
-        let (cases, verdicts) = self.state.digests.short();
-        self.store.log(&Line::Round(&Round { round, answers, runs, cases, verdicts, spent }))?;
-        self.store.check()?;
-        Ok(())
-    }
-
     /// Numbers the cases of a round and leaves out what is past the budget.
     fn plan(&self, number: u64) -> Vec<(u64, Vec<Numbered>)> {
         let mut own = self.state.tally.all();
@@ -272,7 +256,7 @@ impl Campaign<'_> {
         let known = if look == Look::Into { settle::known(self, id, case, &signature) } else { None };
         // Of cases that are only counted there may be many.
         if known.is_none() && !begun.bad.contains(&id) {
-            self.store.log(&bad_line(self.pool.problem(), id, case, &result.verdict, &signature))?;
+            self.store.log(&log::bad_line(self.pool.problem(), id, case, &result.verdict, &signature))?;
         }
         let of = match (look, known) {
             (_, Some(name)) => self.again(id, case, &signature, name, begun).map(Some),
@@ -315,22 +299,6 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// Writes down what became of a bad case. One that was cut short is settled by the run that goes on with the hunt,
-    /// unless it belongs to a finding already.
-    fn log_settled(
-        &mut self,
-        id: u64,
-        look: Look,
-        of: &Result<Option<Found>, CampaignError>,
-    ) -> Result<(), CampaignError> {
-        let effects = std::mem::take(&mut self.state.counts.fresh);
-        if (look != Look::Never && of.is_ok()) || state::found(&effects).is_some() {
-            self.store.log(&Line::Settled { case: id, effects: &effects })?;
-            self.state.counts.settle(id, &effects, false);
-        }
-        Ok(())
-    }
-
     fn progress(&mut self, phase: Phase) {
         let (tally, seconds) = (self.state.ran.clone(), self.seconds());
         self.reporter.event(&Event::Progress { phase, tally, seconds });
@@ -350,15 +318,6 @@ impl Campaign<'_> {
         self.state.counts.add(Effect::Known(name.to_owned()));
         self.reporter.event(&Event::Known { id, finding: name.to_owned() });
         Ok(Found::Known)
-    }
-
-    fn save_counts(&mut self) -> Result<(), CampaignError> {
-        let unsaved = std::mem::take(&mut self.state.counts.unsaved);
-        if !unsaved.is_empty() {
-            let counted = Counted { hunt: self.options.hunt.clone(), below: self.state.counts.settled };
-            self.store.count(&unsaved, counted)?;
-        }
-        Ok(())
     }
 
     /// Writes a finding, reports it, and knows it from now on. That it is about to be written is on the disk before, so
@@ -404,16 +363,5 @@ impl Campaign<'_> {
             ended,
             complete,
         }
-    }
-}
-
-fn bad_line<'a>(problem: &Problem, id: u64, case: &'a Case, verdict: &'a Verdict, signature: &Signature) -> Line<'a> {
-    Line::Bad {
-        case: id,
-        params: problem.show(&case.params).into_iter().collect(),
-        knobs: &case.knobs,
-        placement: case.placement.to_string(),
-        verdict: verdict.word(),
-        signature: signature.to_string(),
     }
 }

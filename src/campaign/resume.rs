@@ -94,7 +94,7 @@ impl Campaign<'_> {
         self.take_settled(&held.settled);
         let of = held.settled.iter().find_map(|(_, effects)| found(effects));
         if let Some(round) = &held.round {
-            let have = round.len().ok_or_else(|| damaged(round.round))?;
+            let have = round.count().ok_or_else(|| damaged(round.round))?;
             let planned: u64 = self.plan(round.round).iter().map(|(_, cases)| cases.len() as u64).sum();
             if have > planned {
                 return Err(too_short());
@@ -128,7 +128,7 @@ impl Campaign<'_> {
         }
         let planned = self.plan(round.round);
         let cases: Vec<_> = planned.iter().flat_map(|(_, cases)| cases).collect();
-        match round.len() {
+        match round.count() {
             Some(have) if have == cases.len() as u64 => {}
             Some(have) if have > cases.len() as u64 && self.options.cases.is_some() => return Err(too_short()),
             _ => return Err(damaged(round.round)),

@@ -108,7 +108,7 @@ impl Round {
     }
 
     /// How many cases it has; `None` where the line contradicts itself.
-    pub fn len(&self) -> Option<u64> {
+    pub fn count(&self) -> Option<u64> {
         let known = self.runs.iter().all(|(at, _)| *at < self.answers.len());
         known.then(|| self.runs.iter().try_fold(0u64, |sum, (_, times)| sum.checked_add(*times)))?
     }
@@ -165,7 +165,7 @@ mod tests {
             let spent = Spent::default();
             let round = Round { round: 0, answers, runs, cases: String::new(), verdicts: String::new(), spent };
             let again: Round = serde_json::from_str(&serde_json::to_string(&round).unwrap()).unwrap();
-            prop_assert_eq!(again.len(), Some(all.len() as u64));
+            prop_assert_eq!(again.count(), Some(all.len() as u64));
             prop_assert_eq!(again.iter().cloned().collect::<Vec<_>>(), all);
         }
     }
