@@ -2,6 +2,7 @@
 
 pub mod args;
 mod check;
+mod compare;
 mod doctor;
 pub mod exit;
 mod hunt;
