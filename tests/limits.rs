@@ -67,7 +67,8 @@ fn a_full_disk_is_one_sentence_and_prints_what_cannot_be_filed() {
         assert_eq!(r.stderr.lines().filter(|l| l.starts_with("error: ")).count(), 1, "{}", r.stderr);
     }
     // The journal of earlier hunts has nearly reached the limit; a finding is a file of its own.
-    let earlier = "{\"event\":\"intent\",\"first\":0,\"last\":0}\n".repeat(25_350);
+    let line = "{\"event\":\"intent\",\"first\":0,\"last\":0}\n";
+    let earlier = line.repeat((1 << 20) / line.len());
     std::fs::create_dir(dir.path().join("out2")).unwrap();
     std::fs::write(dir.path().join("out2/journal.jsonl"), earlier).unwrap();
     let line = "$SF gemm --seed 42 --cases 1000 --keep-going --out out2 --regressions none --json";
