@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Run, run};
+use common::{Run, findings, run};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -66,9 +66,36 @@ fn a_full_disk_is_one_sentence_and_prints_what_cannot_be_filed() {
         let r = r.expect(3);
         assert_eq!(r.stderr.lines().filter(|l| l.starts_with("error: ")).count(), 1, "{}", r.stderr);
     }
-    let line = "$SF gemm --seed 42 --out out2 --regressions none | cat; exit ${PIPESTATUS[0]}";
-    let r = bash(dir.path(), "ulimit -f 4", line).expect(3);
-    assert!(r.stderr.contains("no room to write"), "{}", r.stderr);
+    // The journal of earlier hunts has nearly reached the limit; a finding is a file of its own.
+    let line = "{\"event\":\"intent\",\"first\":0,\"last\":0}\n";
+    let earlier = line.repeat((1 << 20) / line.len());
+    std::fs::create_dir(dir.path().join("out2")).unwrap();
+    std::fs::write(dir.path().join("out2/journal.jsonl"), earlier).unwrap();
+    let line = "$SF gemm --seed 42 --cases 1000 --keep-going --out out2 --regressions none --json";
+    let piped = "| cat; exit ${PIPESTATUS[0]}";
+    let cut = bash(dir.path(), "ulimit -f 1040", &format!("{line} {piped}")).expect(3);
+    assert!(cut.stderr.contains("no room to write out2/journal.jsonl"), "{}", cut.stderr);
+    let found = findings(&dir.path().join("out2"));
+    assert_eq!(cut.events_of("finding").len(), found.len());
+    let whole = bash(dir.path(), "", &line.replace("out2", "out3")).expect(1).summary();
+    let resumed = bash(dir.path(), "", &format!("{line} --resume")).summary();
+    assert_eq!(findings(&dir.path().join("out2")).len(), whole["findings"].as_array().unwrap().len());
+    assert!(found.iter().all(|f| f.exists()));
+    for sum in ["tally", "case_digest", "verdict_digest"] {
+        assert_eq!(resumed[sum], whole[sum]);
+    }
+}
+
+#[test]
+fn a_disk_without_room_for_findings_is_said_before_anything_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let r = bash(dir.path(), "ulimit -f 1000", &format!("{CLEAN} | cat; exit ${{PIPESTATUS[0]}}")).expect(3);
+    assert!(
+        r.stderr.contains("no room to write out/reserve") && r.stderr.contains("kept free for findings"),
+        "{}",
+        r.stderr
+    );
+    assert_eq!(r.stdout, "");
 }
 
 #[test]

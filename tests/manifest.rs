@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::live::Hunt;
 use common::{Run, count, findings, hunt, program, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -221,4 +222,28 @@ fn manifests_of_odd_shapes_are_hunted_to_the_end() {
             assert_eq!(run.summary()["tally"]["pass"], cases, "{name}");
         }
     }
+}
+
+#[test]
+fn a_hunt_of_a_program_that_is_killed_is_gone_on_with() {
+    let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let words = |dir: &Path| {
+        let manifest = example(dir, "row_sums");
+        format!("fuzz {} --seed 7 --jobs 2 --cases 1200 --keep-going", manifest.display())
+    };
+    let expected = hunt(whole.path(), &words(whole.path())).expect(1).summary();
+    let words = words(killed.path());
+    let mut under_way = Hunt::start(killed.path(), &words);
+    under_way.until("finding").signal(libc::SIGKILL);
+    under_way.end();
+    let r = hunt(killed.path(), &format!("{words} --resume")).expect(1);
+    let summary = r.summary();
+    for same in ["tally", "case_digest", "verdict_digest", "known", "findings", "not_shrunk"] {
+        assert_eq!(summary[same], expected[same], "{same}");
+    }
+    let manifest = killed.path().join("row_sums.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, format!("{text}\n# changed\n")).unwrap();
+    let r = hunt(killed.path(), &format!("{words} --resume")).expect(2);
+    assert!(r.stderr.contains("was begun with target"), "{}", r.stderr);
 }

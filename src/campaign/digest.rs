@@ -1,6 +1,6 @@
 //! Sums over the case list and the verdict list of a run: equal sums, equal lists.
 
-use crate::exec::{Signature, Verdict};
+use crate::finding::store::Answer;
 use crate::problem::{Case, Problem};
 use sha2::{Digest, Sha256};
 
@@ -13,10 +13,18 @@ pub struct Digests {
 
 impl Digests {
     /// Takes the next case. A verdict counts with its signature; addresses differ from run to run.
-    pub fn add(&mut self, problem: &Problem, id: u64, case: &Case, verdict: &Verdict) {
+    pub fn add(&mut self, problem: &Problem, id: u64, case: &Case, answer: &Answer) {
         self.cases.update(format!("{id} {} {:?} {:?} {}\n", problem.name, case.params.0, case.knobs, case.placement));
-        let signature = Signature::of(verdict).map_or_else(String::new, |s| s.to_string());
-        self.verdicts.update(format!("{id} {} {signature}\n", verdict.word()));
+        let signature = answer.signature.as_ref().map_or_else(String::new, ToString::to_string);
+        self.verdicts.update(format!("{id} {} {signature}\n", answer.verdict));
+    }
+
+    /// The first digits of both sums up to here.
+    pub fn short(&self) -> (String, String) {
+        let (mut cases, mut verdicts) = self.finish();
+        cases.truncate(16);
+        verdicts.truncate(16);
+        (cases, verdicts)
     }
 
     /// Both sums in hexadecimal: cases, verdicts.

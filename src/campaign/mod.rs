@@ -5,33 +5,41 @@
 
 mod digest;
 pub mod facts;
+mod log;
+mod resume;
 mod settle;
 mod shown;
 pub mod slips;
+mod state;
 
+pub use resume::NotResumed;
 pub use shown::{shown, slow};
+pub use state::State;
 
 use crate::exec::blame::GapRule;
 use crate::exec::job::{CaseResult, Job};
 use crate::exec::pool::Pool;
-use crate::exec::{ProbeError, Signature, Verdict};
-use crate::finding::store::{Filed, Line, NotFiled, StoreError};
+use crate::exec::{ProbeError, Signature};
+use crate::finding::store::{Answer, Effect, Filed, Line, NotFiled, StoreError};
 use crate::finding::{Environment, Finding, Known, Store};
 use crate::problem::{Case, Narrow, Problem};
-use crate::report::event::{Event, FindingSummary, Phase, Reporter, Summary, Tally};
-use crate::search::{Coverage, Generator, Origin, Outcome, Planned};
+use crate::report::event::{Event, FindingSummary, Phase, Reporter, Summary};
+use crate::search::{Generator, Outcome, Shard};
 use crate::target::TargetSpec;
-use digest::Digests;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use state::{Begun, Numbered};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// How a hunt goes about it.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Names the hunt among those of its folder.
+    pub hunt: String,
     /// Cases after which the hunt ends.
     pub cases: Option<u64>,
+    /// The part of the campaign that this hunt is; its generator has the same.
+    pub shard: Shard,
     pub keep_going: bool,
     /// Fresh runs that confirm a bad case.
     pub confirm: u32,
@@ -74,44 +82,6 @@ pub struct Campaign<'a> {
     pub state: State,
 }
 
-/// How far a hunt has come.
-#[derive(Debug)]
-pub struct State {
-    tally: Tally,
-    coverage: Coverage,
-    digests: Digests,
-    counts: Counts,
-}
-
-impl State {
-    /// Of a hunt that has not begun.
-    pub fn new(pool: &Pool) -> State {
-        State {
-            tally: Tally::default(),
-            coverage: Coverage::new(pool.problem(), pool.hello().arena.page_bytes as i64),
-            digests: Digests::default(),
-            counts: Counts::default(),
-        }
-    }
-}
-
-/// What became of bad cases.
-#[derive(Debug, Default)]
-struct Counts {
-    known: BTreeMap<String, u64>,
-    /// Of these, what the store does not hold yet.
-    unsaved: BTreeMap<String, u64>,
-    gap_notes: u64,
-    slow: u64,
-    not_shrunk: u64,
-    /// Signatures of which a case was saved without being looked into.
-    raw: BTreeSet<String>,
-    unreproduced: u64,
-    findings: Vec<String>,
-    /// Shrinks so far, by signature as text.
-    shrinks: BTreeMap<String, u32>,
-}
-
 /// What a bad case turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
@@ -119,11 +89,14 @@ enum Found {
     Known,
 }
 
-/// One case of a round.
-struct Numbered {
-    id: u64,
-    planned: Planned,
-    origin: Origin,
+/// Whether a bad case is looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Into,
+    /// The hunt ends at its first finding, and this case comes after it.
+    PastFirst,
+    /// Nobody can run a case any more.
+    Never,
 }
 
 impl Campaign<'_> {
@@ -138,22 +111,19 @@ impl Campaign<'_> {
         };
         // Counts of the round that was cut short; an error here must not hide the first one.
         let error = error.or_else(|| self.save_counts().err());
-        let summary = self.summary(ended);
+        let summary = self.summary(ended, error.is_none());
         let (cases, new) = (summary.tally.all(), summary.findings.len() as u64);
         // Also of a run that was cut short.
-        let unwritten = self.store.journal.write(&Line::End { cases, new }).err();
+        let unwritten = self.store.log(&Line::End { cases, new, ended: &summary.ended }).err();
         let error = error.or_else(|| unwritten.map(Into::into));
         self.reporter.event(&Event::Finished { summary: Box::new(summary.clone()) });
         (summary, error)
     }
 
     fn rounds(&mut self) -> Result<String, CampaignError> {
-        for number in 0.. {
-            if self.options.cases.is_some_and(|n| self.state.tally.all() >= n) {
-                break;
-            }
-            self.pool.check()?;
-            match self.round(number)? {
+        let mut found = self.state.found;
+        for number in self.state.round.. {
+            match found {
                 Some(Found::New) if !self.options.keep_going => {
                     return Ok("stopped at the first finding (--keep-going goes on)".to_owned());
                 }
@@ -162,6 +132,11 @@ impl Campaign<'_> {
                 }
                 _ => {}
             }
+            if self.options.cases.is_some_and(|n| self.state.tally.all() >= n) {
+                break;
+            }
+            self.pool.check()?;
+            found = self.round(number)?;
         }
         Ok(format!("all {} cases ran", self.state.tally.all()))
     }
@@ -169,55 +144,67 @@ impl Campaign<'_> {
     /// One round; the first finding that it came upon.
     fn round(&mut self, number: u64) -> Result<Option<Found>, CampaignError> {
         let planned = self.plan(number);
-        let jobs: Vec<Job> = planned
-            .iter()
-            .map(|(layout, cases)| Job {
-                layout: *layout,
-                cases: cases.iter().map(|n| (n.id, n.planned.case.clone())).collect(),
-                seed: self.options.seed,
-                also_map: vec![],
-                patience: 1,
-            })
-            .collect();
+        let jobs = self.jobs(&planned);
         if let (Some(first), Some(last)) = (jobs.first(), jobs.last()) {
             let (first, last) = (first.cases[0].0, last.cases[last.cases.len() - 1].0);
-            self.store.journal.write(&Line::Intent { first, last })?;
+            self.store.log(&Line::Intent { first, last })?;
         }
         let (results, error) = self.execute(&jobs);
         let mut error = error.map(CampaignError::from);
-        let mut outcomes = vec![];
-        let mut found = None;
+        let begun = std::mem::take(&mut self.state.begun);
+        let mut found = begun.found;
+        let (mut outcomes, mut answers) = (vec![], vec![]);
         // After an error some cases have no result. Those that have one count, and those that failed are kept.
         for ((_, cases), results) in planned.iter().zip(results) {
             for (numbered, result) in cases.iter().zip(results) {
-                let settle = error.is_none() && (found.is_none() || self.options.keep_going);
-                match self.take(numbered, result, settle, &mut outcomes) {
+                let look = match (&error, found) {
+                    (Some(_), _) => Look::Never,
+                    (None, Some(_)) if !self.options.keep_going => Look::PastFirst,
+                    (None, _) => Look::Into,
+                };
+                let answer = Answer::new(&result.verdict, result.kernel.clone());
+                self.state.record(self.pool.problem(), numbered, &answer);
+                let (case, kernel) = (numbered.planned.case.clone(), result.kernel.clone());
+                outcomes.push(Outcome::new(numbered.id, case, &result.verdict, kernel));
+                answers.push(answer);
+                match self.take(numbered, &result, look, &begun) {
                     Ok(one) => found = found.or(one),
                     // Nobody can run a case any more, but those that failed still go to the journal.
                     Err(e) => error = error.or(Some(e)),
                 }
             }
         }
-        self.generator.fold(outcomes);
-        self.save_counts()?;
-        match error {
-            Some(e) => Err(e),
-            None => Ok(found),
+        if let Some(e) = error {
+            self.save_counts()?;
+            return Err(e);
         }
+        self.log_round(number, answers)?;
+        self.generator.fold(outcomes);
+        Ok(found)
+    }
+
+    fn jobs(&self, planned: &[(u64, Vec<Numbered>)]) -> Vec<Job> {
+        let job = |(layout, cases): &(u64, Vec<Numbered>)| Job {
+            layout: *layout,
+            cases: cases.iter().map(|n| (n.id, n.planned.case.clone())).collect(),
+            seed: self.options.seed,
+            also_map: vec![],
+            patience: 1,
+        };
+        planned.iter().map(job).collect()
     }
 
     /// Numbers the cases of a round and leaves out what is past the budget.
     fn plan(&self, number: u64) -> Vec<(u64, Vec<Numbered>)> {
-        let mut id = self.state.tally.all();
-        let left = self.options.cases.map_or(u64::MAX, |n| n.saturating_sub(id));
-        let last = id.saturating_add(left);
+        let mut own = self.state.tally.all();
+        let last = self.options.cases.unwrap_or(u64::MAX);
         let mut out = vec![];
         for group in self.generator.round(number) {
             let mut cases = vec![];
             for planned in group.cases {
-                if id < last {
-                    cases.push(Numbered { id, planned, origin: group.origin });
-                    id += 1;
+                if own < last {
+                    cases.push(Numbered { id: self.options.shard.number(own), planned, origin: group.origin });
+                    own += 1;
                 }
             }
             if !cases.is_empty() {
@@ -228,62 +215,98 @@ impl Campaign<'_> {
     }
 
     fn execute(&mut self, jobs: &[Job]) -> (Vec<Vec<CaseResult>>, Option<ProbeError>) {
-        let (base, started) = (self.state.tally.clone(), self.started);
-        let done = AtomicU64::new(0);
+        let (base, started, before) = (self.state.tally.clone(), self.started, self.state.before.seconds);
         let running = Mutex::new((base, &mut *self.reporter));
-        self.pool.run(jobs, &|results: &[CaseResult]| {
-            done.fetch_add(results.len() as u64, Ordering::Relaxed);
+        let ended = self.pool.run(jobs, &|results: &[CaseResult]| {
             let Ok(mut running) = running.lock() else { return };
             results.iter().for_each(|r| running.0.add(&r.verdict));
             let tally = running.0.clone();
-            let seconds = started.elapsed().as_secs_f64();
+            let seconds = before + started.elapsed().as_secs_f64();
             running.1.event(&Event::Progress { phase: Phase::Searching, tally, seconds });
-        })
+        });
+        if let Ok((ran, _)) = running.into_inner() {
+            self.state.ran = ran;
+        }
+        ended
     }
 
-    /// Takes one result in case order; the finding that it belongs to, if any. A bad case that is not to be settled is only
-    /// written to the journal.
+    /// Tells of one result, in case order, and settles it; the finding that it belongs to, if any. A bad case that is not to
+    /// be settled is only written to the journal.
     fn take(
         &mut self,
         numbered: &Numbered,
-        result: CaseResult,
-        settle: bool,
-        outcomes: &mut Vec<Outcome>,
+        result: &CaseResult,
+        look: Look,
+        begun: &Begun,
     ) -> Result<Option<Found>, CampaignError> {
-        let Numbered { id, planned, origin } = numbered;
-        let (id, case, problem) = (*id, &planned.case, self.pool.problem());
-        self.state.tally.add(&result.verdict);
-        self.state.digests.add(problem, id, case, &result.verdict);
-        self.state.coverage.record(problem, planned, *origin, result.verdict.word());
+        let (id, case) = (numbered.id, &numbered.planned.case);
         if self.reporter.hears_cases() {
             self.reporter.event(&Event::Case {
                 id,
-                origin: origin.word().to_owned(),
-                case: shown(problem, case),
+                origin: numbered.origin.word().to_owned(),
+                case: shown(self.pool.problem(), case),
                 verdict: result.verdict.clone(),
                 kernel: result.kernel.clone(),
             });
         }
-        let mut of = None;
-        if let Some(signature) = Signature::of(&result.verdict) {
-            self.store.journal.write(&bad_line(problem, id, case, &result.verdict, &signature))?;
-            if settle {
-                of = settle::settle(self, id, case, &result)?;
-            } else {
-                self.state.counts.not_shrunk += 1;
-                // The first of every kind can be shrunk by hand.
-                if self.state.counts.raw.insert(signature.to_string()) {
-                    self.store.save_raw(&self.problem, &self.target, case, &signature)?;
-                }
-            }
+        let Some(signature) = Signature::of(&result.verdict) else { return Ok(None) };
+        if begun.settled.contains(&id) {
+            return Ok(None);
         }
-        outcomes.push(Outcome::new(id, case.clone(), &result.verdict, result.kernel));
-        Ok(of)
+        let known = if look == Look::Into { settle::known(self, id, case, &signature) } else { None };
+        // Of cases that are only counted there may be many.
+        if known.is_none() && !begun.bad.contains(&id) {
+            self.store.log(&log::bad_line(self.pool.problem(), id, case, &result.verdict, &signature))?;
+        }
+        let of = match (look, known) {
+            (_, Some(name)) => self.again(id, case, &signature, name, begun).map(Some),
+            (Look::Into, None) => settle::settle(self, id, case, result),
+            (Look::PastFirst | Look::Never, None) => self.leave(case, &signature).map(|()| None),
+        };
+        self.log_settled(id, look, &of)?;
+        self.store.check()?;
+        of
+    }
+
+    /// A bad case that a finding knows: counted, unless the finding is of this case and was written just before this hunt
+    /// was cut short.
+    fn again(
+        &mut self,
+        id: u64,
+        case: &Case,
+        signature: &Signature,
+        name: String,
+        begun: &Begun,
+    ) -> Result<Found, CampaignError> {
+        let Some((_, _, effects)) = begun.filing.as_ref().filter(|f| f.0 == id && f.1 == name) else {
+            return self.count_known(id, &name);
+        };
+        effects.iter().cloned().for_each(|e| self.state.counts.add(e));
+        self.state.counts.add(Effect::New(name.clone()));
+        self.store.remove_raw(&self.store.raw_path(self.pool.problem(), &self.target, case, signature))?;
+        self.note(id, format!("was filed as {name} when the hunt was cut short"));
+        Ok(Found::New)
+    }
+
+    /// Leaves a bad case as it is. The first of every kind can be shrunk by hand.
+    fn leave(&mut self, case: &Case, signature: &Signature) -> Result<(), CampaignError> {
+        self.state.counts.add(Effect::NotShrunk);
+        let kind = signature.to_string();
+        if !self.state.counts.raw.contains(&kind) {
+            self.store.save_raw(&self.problem, &self.target, case, signature)?;
+            self.state.counts.add(Effect::Raw(kind));
+        }
+        Ok(())
     }
 
     fn progress(&mut self, phase: Phase) {
-        let (tally, seconds) = (self.state.tally.clone(), self.started.elapsed().as_secs_f64());
+        let (tally, seconds) = (self.state.ran.clone(), self.seconds());
         self.reporter.event(&Event::Progress { phase, tally, seconds });
+    }
+
+    /// Seconds of this hunt, over all its runs.
+    fn seconds(&self) -> f64 {
+        self.state.before.seconds + self.started.elapsed().as_secs_f64()
     }
 
     fn note(&mut self, id: u64, text: String) {
@@ -292,42 +315,40 @@ impl Campaign<'_> {
 
     /// Counts a bad case for a finding that exists.
     fn count_known(&mut self, id: u64, name: &str) -> Result<Found, CampaignError> {
-        *self.state.counts.known.entry(name.to_owned()).or_default() += 1;
-        *self.state.counts.unsaved.entry(name.to_owned()).or_default() += 1;
-        self.store.journal.write(&Line::Finding { name, new: false })?;
+        self.state.counts.add(Effect::Known(name.to_owned()));
         self.reporter.event(&Event::Known { id, finding: name.to_owned() });
         Ok(Found::Known)
     }
 
-    fn save_counts(&mut self) -> Result<(), CampaignError> {
-        for (name, times) in std::mem::take(&mut self.state.counts.unsaved) {
-            self.store.counts.add(&name, times)?;
-        }
-        Ok(())
-    }
-
-    /// Writes a finding, reports it, and knows it from now on.
+    /// Writes a finding, reports it, and knows it from now on. That it is about to be written is on the disk before, so
+    /// that a run that goes on with this hunt can tell it from one that was there.
     fn file(&mut self, id: u64, finding: Finding, summary: FindingSummary) -> Result<Found, CampaignError> {
         let name = finding.name();
+        if let Filed::Already(_) = self.store.place(&finding) {
+            return self.count_known(id, &name);
+        }
+        let logged = {
+            let effects = &self.state.counts.fresh;
+            self.store.log_durably(&Line::Filing { case: id, finding: &name, effects })
+        };
+        // Whatever becomes of the journal, the finding itself comes first.
         let path = match self.store.file(&finding)? {
             Filed::New(path) => path,
-            Filed::Already(_) => {
-                return self.count_known(id, &name);
-            }
+            Filed::Already(_) => return self.count_known(id, &name),
         };
-        self.store.journal.write(&Line::Finding { name: &name, new: true })?;
-        self.state.counts.findings.push(name.clone());
+        self.state.counts.add(Effect::New(name.clone()));
         self.known.add(path.clone(), finding);
         self.reporter.event(&Event::Finding { name, path, summary: Box::new(summary) });
+        logged?;
         Ok(Found::New)
     }
 
-    fn summary(&self, ended: String) -> Summary {
+    fn summary(&self, ended: String, complete: bool) -> Summary {
         let c = &self.pool.counters;
         let (case_digest, verdict_digest) = self.state.digests.finish();
         Summary {
             tally: self.state.tally.clone(),
-            seconds: self.started.elapsed().as_secs_f64(),
+            seconds: self.seconds(),
             processes: c.processes.load(Ordering::Relaxed),
             remapped: c.remapped.load(Ordering::Relaxed),
             coverage: self.state.coverage.clone(),
@@ -340,22 +361,7 @@ impl Campaign<'_> {
             case_digest,
             verdict_digest,
             ended,
+            complete,
         }
-    }
-}
-
-/// Whether a signature was shrunk often enough.
-fn capped(counts: &Counts, signature: &str, cap: u32) -> bool {
-    counts.shrinks.get(signature).is_some_and(|n| *n >= cap)
-}
-
-fn bad_line<'a>(problem: &Problem, id: u64, case: &'a Case, verdict: &'a Verdict, signature: &Signature) -> Line<'a> {
-    Line::Bad {
-        case: id,
-        params: problem.show(&case.params).into_iter().collect(),
-        knobs: &case.knobs,
-        placement: case.placement.to_string(),
-        verdict: verdict.word(),
-        signature: signature.to_string(),
     }
 }

@@ -1,13 +1,13 @@
 //! What becomes of one bad case: known, harmless, not reproduced, or shrunk to a finding.
 
-use super::{Campaign, CampaignError, Found, capped, facts, shown, slips, slow};
+use super::{Campaign, CampaignError, Found, facts, shown, slips, slow};
 use crate::exec::blame::{Blame, blame};
 use crate::exec::job::CaseResult;
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, Signature, Verdict, ranks};
 use crate::finding::Finding;
 use crate::finding::known::By;
-use crate::finding::store::Filed;
+use crate::finding::store::Effect;
 use crate::problem::contents::mix;
 use crate::problem::{Case, Problem};
 use crate::report::event::{Event, Phase};
@@ -21,17 +21,14 @@ const SAMPLE: u64 = 20;
 const STRIDED: &str = "strided";
 const PACKED: &str = "packed";
 
-/// Settles a bad case; the finding that it belongs to, if any.
+/// Settles a bad case that no finding knows; the finding that it belongs to, if any.
 ///
 /// # Errors
 /// Where no verdict can be had any more, or the store cannot be written.
 pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -> Result<Option<Found>, CampaignError> {
     let Some(signature) = Signature::of(&result.verdict) else { return Ok(None) };
-    if let Some(name) = known(c, id, case, &signature) {
-        return c.count_known(id, &name).map(Some);
-    }
-    if capped(&c.state.counts, &signature.to_string(), c.options.shrinks) {
-        c.state.counts.not_shrunk += 1;
+    if c.state.counts.capped(&signature.to_string(), c.options.shrinks) {
+        c.state.counts.add(Effect::NotShrunk);
         return Ok(None);
     }
     c.progress(Phase::Confirming);
@@ -51,12 +48,12 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
             }
         }
         Blame::GapNote { pages } => {
-            c.state.counts.gap_notes += 1;
+            c.state.counts.add(Effect::GapNote);
             c.note(id, format!("reads {pages} pages between rows, which this operand allows, and its result is right"));
             Ok(None)
         }
         Blame::Slow { took, limit } => {
-            c.state.counts.slow += 1;
+            c.state.counts.add(Effect::Slow);
             c.note(id, slow(took, limit));
             Ok(None)
         }
@@ -65,7 +62,7 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
             file_history(c, id, case, &signature, verdict, before).map(Some)
         }
         Blame::Unreproduced { runs } => {
-            c.state.counts.unreproduced += 1;
+            c.state.counts.add(Effect::Unreproduced);
             c.note(id, format!("passed {runs} of {runs} times alone, and after what ran before it"));
             Ok(None)
         }
@@ -73,7 +70,7 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
 }
 
 /// The known finding that a case is counted for without running it again.
-fn known(c: &Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Option<String> {
+pub(super) fn known(c: &Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> Option<String> {
     let found = c.known.matching(c.pool.problem(), &c.target, case, signature)?;
     let sampled = found.by == By::PastLines && mix(c.options.seed, id).is_multiple_of(SAMPLE);
     (!sampled).then_some(found.name)
@@ -86,17 +83,17 @@ fn alone(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature) -> R
         return c.count_known(id, &found.name).map(Some);
     }
     let key = signature.to_string();
-    if capped(&c.state.counts, &key, c.options.shrinks) {
-        c.state.counts.not_shrunk += 1;
+    if c.state.counts.capped(&key, c.options.shrinks) {
+        c.state.counts.add(Effect::NotShrunk);
         return Ok(None);
     }
-    *c.state.counts.shrinks.entry(key).or_default() += 1;
+    c.state.counts.add(Effect::Shrunk(key));
     c.reporter.event(&Event::Shrinking { id, case: shown(&problem, case) });
     // The case is confirmed: whatever ends the run now, a kill included, finds it kept.
     let kept = c.store.save_raw(&problem, &c.target, case, signature)?;
     let settled = shrink_and_file(c, id, case, signature)?;
-    if let (Filed::New(path), Some(_)) = (kept, &settled) {
-        c.store.remove_raw(&path)?;
+    if settled.is_some() {
+        c.store.remove_raw(kept.path())?;
     }
     Ok(settled)
 }
@@ -113,7 +110,7 @@ fn shrink_and_file(
         Ok(s) => s,
         Err(NotShrunk::Probe(e)) => return Err(e.into()),
         Err(other) => {
-            c.state.counts.unreproduced += 1;
+            c.state.counts.add(Effect::Unreproduced);
             c.note(id, other.to_string());
             return Ok(None);
         }
@@ -155,7 +152,7 @@ fn shrink_case(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature
         keep_placement: c.options.keep_placement,
         ..shrink::Options::default()
     };
-    let (tally, started) = (c.state.tally.clone(), c.started);
+    let (tally, started, before) = (c.state.ran.clone(), c.started, c.state.before.seconds);
     let reporter = &mut *c.reporter;
     let mut best = problem.short(&case.params);
     shrink::shrink(&problem, case, Some(signature), &mut prober, &options, &mut |event| match event {
@@ -164,7 +161,7 @@ fn shrink_case(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature
             reporter.event(&Event::Shrunk { step: step.by.to_owned(), case: shown(&problem, &step.case) });
         }
         ShrinkEvent::Probed { .. } => {
-            let (tally, seconds) = (tally.clone(), started.elapsed().as_secs_f64());
+            let (tally, seconds) = (tally.clone(), before + started.elapsed().as_secs_f64());
             reporter.event(&Event::Progress { phase: Phase::Shrinking(best.clone()), tally, seconds });
         }
         ShrinkEvent::Slow { took, .. } => {

@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::problem::{BUILTINS, Builtin, Narrow, Placement, Value};
-use crate::regress::list::Shard;
+use crate::search::Shard;
 use crate::target::TargetSpec;
 use crate::target::cblas::Routine;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -71,6 +71,16 @@ pub enum Command {
     /// Say which shapes of a list lie past a finding's line; runs nothing
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
+    /// Say how the hunt of a folder stands, from another terminal; disturbs nothing
+    #[command(after_help = STATUS_HELP)]
+    Status {
+        /// The folder that the hunt's --out names
+        #[arg(default_value = "shrinkfault-out")]
+        out: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// List the targets of this version, and the libraries found on this machine
     #[command(after_help = "Exit codes: 0, 3 stdout cannot be written.")]
     Targets,
@@ -101,15 +111,23 @@ pub struct Hunt {
     /// End after this time, such as 30s, 5m or 2h; a case under way is waited for [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time: Option<Duration>,
-    /// End after this many cases [default: 10000, or no limit with --time]
+    /// End after this many cases [default: 10000, or no limit with --time]; with --shard all shards together have so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cases: Option<u64>,
     /// Go on after the first finding, new or known: without it, failing cases after a known one are not looked into
     #[arg(long)]
     pub keep_going: bool,
+    /// Go on with the hunt in --out that was interrupted or killed, or that is to be longer: name all options that it was
+    /// begun with; --cases, --time (of this run) and --jobs may change. `shrinkfault status` prints the command
+    #[arg(long)]
+    pub resume: bool,
+    /// Take the K-th of N parts of the hunt, for N machines with the same options: no two have a case number or a group of
+    /// cases in common, and each learns from its own results only
+    #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE, hide_default_value = true)]
+    pub shard: Shard,
     #[command(flatten)]
     pub pins: Pins,
-    /// Folder for findings, counts and the journal
+    /// Folder for findings, counts and the journal; one hunt at a time
     #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
     pub out: PathBuf,
     #[command(flatten)]
@@ -411,6 +429,12 @@ are completed as on the command line: defaults, packed leading dimensions.
 
 Exit codes: 0 no shape is past the line, 1 one is, 2 usage or a shape that is none, 70 a bug of shrinkfault.";
 
+const STATUS_HELP: &str = "\
+Says whether the hunt runs, ended or was killed, what it is doing, its cases by verdict, its findings, when it will end, and
+the command that goes on with it.
+
+Exit codes: 0 said, 2 there was no hunt in the folder.";
+
 const GEMM_HELP: &str = "\
 Parameters: m n k, transA transB (N, T, or C: conjugate transpose), lda ldb ldc, out (C in place, or a separate D with
 ldd), batch with strideA strideB strideC strideD, dtype (f32 f64 f16 bf16 c64 c128, and bf16_f32 f16_f32: factors of 16
@@ -424,8 +448,8 @@ the library's own word for it (Haswell of OpenBLAS, zen3 of BLIS, AVX2 of MKL); 
 Matrices are column-major, as in BLAS. A row-major caller computing C = A B (PyTorch, C arrays) calls it as
 C' = B' A': its second factor is our A, its first factor is our B, its columns are our m, its rows our n.
 
-Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran (all
-refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
+Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed or the disk is full, 4 device unhealthy,
+6 nothing ran (all refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted (--resume goes on).";
 
 const BLAS_HELP: &str = "\
 Needs a library: --lib PATH, or the first BLAS found in the usual folders. --target cblas,core=Haswell,threads=4 picks its
@@ -436,15 +460,15 @@ false) pass an increment as a negative number; trans transA transB are N, T or C
 dtype is f32, f64, c64 or c128, conj (true or false) picks gerc and dotc; alpha is 1 or -2, beta 0, 1 or -1; rot has c and s.
 A routine that returns a number has an operand r for it. `--set` with a name that a routine does not have lists those it has.
 
-Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran (all
-refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
+Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed or the disk is full, 4 device unhealthy,
+6 nothing ran (all refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted (--resume goes on).";
 
 const ALLGATHER_HELP: &str = "\
 Parameters: ranks, M rows and N columns per rank, strideIn and strideOut (distance between rows, elements), inplace,
 dtype (f32 bf16 f16 f64). Row i of rank r becomes row r*M + i of every output. A plain count per rank is M=1, N=count.
 
-Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran (all
-refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
+Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed or the disk is full, 4 device unhealthy,
+6 nothing ran (all refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted (--resume goes on).";
 
 const FUZZ_HELP: &str = "\
 The manifest describes parameters, constraints and operands, and names a program that reads cases as JSON lines from its
@@ -453,9 +477,9 @@ in Python. What the program's own memory lets it notice is up to the program, an
 
 A finding names its manifest, so `run FINDING` and `shrink FINDING` find the program again; --manifest PATH overrides it.
 
-Exit codes: 0 nothing new, 1 new findings, 2 usage or a manifest that does not parse, 3 setup or self-test failed or the
-program broke the protocol, 4 device unhealthy, 6 nothing ran (all refused or skipped), 70 a bug of shrinkfault, 130 or 143
-interrupted.";
+Exit codes: 0 nothing new, 1 new findings, 2 usage or a manifest that does not parse, 3 setup or self-test failed, the
+program broke the protocol or the disk is full, 4 device unhealthy, 6 nothing ran (all refused or skipped), 70 a bug of
+shrinkfault, 130 or 143 interrupted (--resume goes on).";
 
 const RUN_HELP: &str = "\
 The case is a finding, a corpus file, or parameters: gemm:m=4,n=9,k=3,ldb=2^31-1. Parameters that are not

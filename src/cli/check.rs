@@ -79,7 +79,7 @@ fn stdin() -> Result<String, Failure> {
 fn reporter(args: &CheckArgs) -> Result<Box<dyn Reporter>, Failure> {
     if args.json {
         let interrupt = Interrupt::install().map_err(Failure::setup)?;
-        return Ok(Box::new(JsonLines::new(std::io::stdout(), interrupt)));
+        return Ok(Box::new(JsonLines::new(std::io::stdout(), interrupt, None)));
     }
     Ok(Box::new(Plain::new(Detail { quiet: args.quiet, ..Detail::default() })))
 }

@@ -12,7 +12,7 @@ pub enum ExitStatus {
     Found = 1,
     /// The command line, or a file named on it, asks for something that cannot be.
     Usage = 2,
-    /// Nothing could be tested: no worker, no target, no space, or the self-test failed.
+    /// Nothing could be tested: no worker, no target, no space, or the self-test failed; or the disk filled up meanwhile.
     Setup = 3,
     /// The device no longer passes its health check.
     Unhealthy = 4,

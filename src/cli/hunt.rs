@@ -3,21 +3,25 @@
 use super::args::{Hunt, Profile};
 use super::exit::{ExitStatus, Failure};
 use super::output;
+use super::resume::{self, Named};
 use super::session::{Request, Session, Subject};
-use crate::campaign::{Campaign, CampaignError, Options, State};
+use crate::campaign::{Campaign, CampaignError, NotResumed, Options, State};
 use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
 use crate::finding::known::Warning;
+use crate::finding::store::{Line, Past, Start};
 use crate::finding::{Catalog, Environment, Known, Store, store};
 use crate::problem::{Case, Narrow, Placement, Problem, Value};
-use crate::report::event::{Event, Reporter, Summary};
+use crate::report::event::{Event, Reporter, Summary, Tally};
+use crate::report::status::{self, Doing, STATUS_FORMAT, Standing, StatusFile};
 use crate::report::stdout::aside;
 use crate::search::corpus::{self, Seed};
-use crate::search::{self, Generator, SpanLimits};
+use crate::search::{self, Generator, Shard, SpanLimits};
 use crate::worker::layout::least_moat;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Cases of a hunt for which neither --time nor --cases is given.
 const DEFAULT_CASES: u64 = 10_000;
@@ -27,7 +31,10 @@ const DEFAULT_CASES: u64 = 10_000;
 /// # Errors
 /// One sentence and its exit status.
 pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatus, Failure> {
+    let cases = budget(hunt)?;
     let (store, mut warnings) = Store::open(&hunt.out).map_err(Failure::setup)?;
+    let past = resume::past(&store, hunt)?;
+    warnings.extend(past.as_ref().map_or_else(|| left_behind(hunt), torn));
     let mut session = Session::open(Request {
         subject: subject.clone(),
         target: &hunt.target,
@@ -49,7 +56,10 @@ pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatu
     }
     let (known, more) = known(&subject, &[regressions, store::findings(&hunt.out)]);
     warnings.extend(more);
-    let mut reporter = output::reporter(&hunt.exec, &session.interrupt);
+    let named = Named::of(past.as_ref());
+    let standing = standing(&session, hunt, &named, cases);
+    let mut reporter =
+        StatusFile::new(store::status(&hunt.out), standing, output::reporter(&hunt.exec, &session.interrupt));
     for warning in &warnings {
         aside!("warning: {}", warning.0);
     }
@@ -58,12 +68,91 @@ pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatu
     for warning in session.learn()? {
         reporter.event(&warning);
     }
-    let generator = generator(&session, hunt)?;
-    let mut campaign = campaign(&session, hunt, store, known, generator, &mut *reporter)?;
+    let knobs = knobs(&session)?;
+    let terms = resume::terms(&session, hunt, &knobs);
+    let generator = generator(&session, hunt, knobs)?;
+    let start = named.start(terms, &generator);
+    if let Some(past) = &past {
+        resume::same(past, &start, hunt)?;
+    }
+    let options = options(&session, hunt, cases, &start);
+    let mut campaign = campaign(&session, store, known, generator, options, &mut reporter);
+    begin(&mut campaign, &start, past.as_ref())?;
     let (summary, error) = campaign.run();
     drop(campaign);
     drop(reporter);
     finish(&session, hunt, &summary, error)
+}
+
+/// How many of its cases this hunt has, where it is limited by them.
+fn budget(hunt: &Hunt) -> Result<Option<u64>, Failure> {
+    let all = match (hunt.cases, hunt.time) {
+        (None, None) => Some(DEFAULT_CASES),
+        (cases, _) => cases,
+    };
+    let share = all.map(|n| hunt.shard.share(n));
+    match (share, all) {
+        (Some(0), Some(n)) => Err(Failure::usage(format!("of {n} cases shard {} has none; raise --cases", hunt.shard))),
+        _ => Ok(share),
+    }
+}
+
+/// What has to be said of a hunt that this one begins after.
+fn left_behind(hunt: &Hunt) -> Option<Warning> {
+    let text = std::fs::read_to_string(store::status(&hunt.out)).ok()?;
+    let last: Standing = serde_json::from_str(&text).ok()?;
+    (!last.complete).then(|| {
+        Warning(format!(
+            "the hunt that began in {} at {} did not end; this one is another (--resume would have gone on with it)",
+            hunt.out.display(),
+            last.began
+        ))
+    })
+}
+
+/// What has to be said of a journal that was not written to its end.
+fn torn(past: &Past) -> Option<Warning> {
+    past.unreadable.map(|line| {
+        Warning(format!("the journal can be read up to line {}: what follows is left out, and run again", line - 1))
+    })
+}
+
+fn standing(session: &Session, hunt: &Hunt, named: &Named, cases: Option<u64>) -> Standing {
+    Standing {
+        status: STATUS_FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        hunt: named.hunt.clone(),
+        pid: std::process::id(),
+        command: resume::command(),
+        problem: session.described.name.clone(),
+        target: session.target.to_string(),
+        seed: hunt.seed,
+        shard: hunt.shard.to_string(),
+        began: named.time.clone(),
+        updated: status::now(),
+        doing: Doing::Searching,
+        tally: Tally::default(),
+        seconds: 0.0,
+        cases,
+        until: hunt.time.map(|t| status::at(SystemTime::now() + t.saturating_sub(session.started.elapsed()))),
+        keep_going: hunt.keep_going,
+        findings: vec![],
+        known: BTreeMap::new(),
+        ended: None,
+        complete: false,
+    }
+}
+
+/// Writes down how the hunt begins, or goes through what was done of it.
+fn begin(campaign: &mut Campaign<'_>, start: &Start, past: Option<&Past>) -> Result<(), Failure> {
+    let Some(past) = past else {
+        return campaign.store.log_durably(&Line::Start(start)).map_err(Failure::setup);
+    };
+    campaign.resume(past).map_err(|e| match e {
+        NotResumed::Text(_) => Failure::usage(e),
+        NotResumed::Probe(e) => e.into(),
+        NotResumed::Journal(_) | NotResumed::Store(_) => Failure::setup(e),
+    })
 }
 
 /// The findings there are, and what has to be said of them.
@@ -88,6 +177,7 @@ fn started(session: &Session, hunt: &Hunt) -> Event {
         title: description.title.clone(),
         model: description.model,
         seed: hunt.seed,
+        shard: (hunt.shard != Shard::WHOLE).then(|| hunt.shard.to_string()),
         jobs: session.pool.settings().jobs,
         pins: session.pins.iter().map(Narrow::to_string).collect(),
         out: hunt.out.clone(),
@@ -95,7 +185,7 @@ fn started(session: &Session, hunt: &Hunt) -> Event {
     }
 }
 
-fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
+fn generator(session: &Session, hunt: &Hunt, knobs: BTreeMap<String, Vec<Value>>) -> Result<Generator, Failure> {
     let arena = session.pool.hello().arena;
     let caps = session.pool.settings().caps;
     let len = i128::from(arena.len);
@@ -127,11 +217,12 @@ fn generator(session: &Session, hunt: &Hunt) -> Result<Generator, Failure> {
         },
         limits,
         placement: hunt.placement.or(session.described.placed_by_program.then_some(Placement::END)),
-        knobs: knobs(session)?,
+        knobs,
         ..search::Options::default()
     };
     let corpus = seeds(session.problem(), &session.described, foreign, hunt)?;
-    Generator::new(Arc::clone(session.problem()), hunt.seed, options, corpus).map_err(Failure::usage)
+    let generator = Generator::new(Arc::clone(session.problem()), hunt.seed, options, corpus);
+    Ok(generator.map_err(Failure::usage)?.with_shard(hunt.shard))
 }
 
 /// The knobs that cases draw from. Which rank plays is evidence about a case, not another code path.
@@ -162,31 +253,31 @@ fn seeds(narrowed: &Problem, problem: &Problem, foreign: bool, hunt: &Hunt) -> R
     Ok(cases)
 }
 
+fn options(session: &Session, hunt: &Hunt, cases: Option<u64>, start: &Start) -> Options {
+    Options {
+        hunt: start.hunt.clone(),
+        cases,
+        shard: hunt.shard,
+        keep_going: hunt.keep_going,
+        confirm: hunt.exec.confirm,
+        shrinks: hunt.shrinks,
+        seed: hunt.seed,
+        gap_rule: output::gap_rule(&hunt.exec),
+        profile: output::profile_word(hunt.profile).to_owned(),
+        pins: session.pins.clone(),
+        keep_placement: hunt.placement.is_some(),
+    }
+}
+
 fn campaign<'a>(
     session: &'a Session,
-    hunt: &Hunt,
-    mut store: Store,
+    store: Store,
     known: Known,
     generator: Generator,
+    options: Options,
     reporter: &'a mut (dyn Reporter + Send),
-) -> Result<Campaign<'a>, Failure> {
-    let target = session.target.to_string();
-    store
-        .journal
-        .write(&store::Line::Start {
-            journal: store::JOURNAL_FORMAT,
-            version: env!("CARGO_PKG_VERSION"),
-            pid: std::process::id(),
-            problem: &session.described.name,
-            target: &target,
-            seed: hunt.seed,
-        })
-        .map_err(Failure::setup)?;
-    let cases = match (hunt.cases, hunt.time) {
-        (None, None) => Some(DEFAULT_CASES),
-        (cases, _) => cases,
-    };
-    Ok(Campaign {
+) -> Campaign<'a> {
+    Campaign {
         pool: &session.pool,
         problem: Arc::clone(&session.described),
         target: session.target.clone(),
@@ -194,21 +285,11 @@ fn campaign<'a>(
         known,
         store,
         environment: Environment::read(session.device(), &session.pool.hello().description),
-        options: Options {
-            cases,
-            keep_going: hunt.keep_going,
-            confirm: hunt.exec.confirm,
-            shrinks: hunt.shrinks,
-            seed: hunt.seed,
-            gap_rule: output::gap_rule(&hunt.exec),
-            profile: output::profile_word(hunt.profile).to_owned(),
-            pins: session.pins.clone(),
-            keep_placement: hunt.placement.is_some(),
-        },
+        options,
         reporter,
         started: session.started,
         state: State::new(&session.pool),
-    })
+    }
 }
 
 fn finish(

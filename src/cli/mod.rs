@@ -9,9 +9,11 @@ mod hunt;
 mod one;
 mod output;
 mod regress;
+mod resume;
 mod run;
 pub mod session;
 mod shrink;
+mod status;
 mod targets;
 mod worker;
 
@@ -99,6 +101,7 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         }
         Command::Regress(args) => regress::run(&args)?,
         Command::Check(args) => check::run(&args)?,
+        Command::Status { out, json } => status::run(&out, json)?,
         Command::Targets => {
             targets::run();
             ExitStatus::Fine

@@ -70,6 +70,7 @@ fn started(one: &One, args: &ShrinkArgs) -> Event {
         title: hello.description.title.clone(),
         model: hello.description.model,
         seed: args.run.seed,
+        shard: None,
         jobs: one.session.pool.settings().jobs,
         pins: one.session.pins.iter().map(Narrow::to_string).collect(),
         out: args.run.out.clone(),

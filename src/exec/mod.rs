@@ -4,6 +4,7 @@ pub mod blame;
 pub mod channel;
 pub mod child;
 pub mod death;
+pub mod disk;
 pub mod foreign;
 pub mod health;
 mod inbox;

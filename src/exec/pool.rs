@@ -127,6 +127,16 @@ impl Pool {
         self.stretch.store(stretch, Ordering::Relaxed);
     }
 
+    /// What the time limit of a case has grown to, in multiples of the one set.
+    pub fn stretch(&self) -> u32 {
+        self.stretch.load(Ordering::Relaxed)
+    }
+
+    /// Sets what the time limit of a case had grown to.
+    pub fn set_stretch(&self, stretch: u32) {
+        self.stretch.store(stretch.max(1), Ordering::Relaxed);
+    }
+
     pub fn interrupt(&self) -> &Interrupt {
         &self.interrupt
     }

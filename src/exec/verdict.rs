@@ -159,6 +159,11 @@ impl Verdict {
         }
     }
 
+    /// The word of a verdict, read again.
+    pub fn known_word(text: &str) -> Option<&'static str> {
+        ["pass", "fault", "wrong", "hang", "crash", "refused", "skipped"].into_iter().find(|w| *w == text)
+    }
+
     /// The case ran and went badly.
     pub fn is_bad(&self) -> bool {
         matches!(self, Verdict::Fault(_) | Verdict::Wrong(_) | Verdict::Hang { .. } | Verdict::Crash { .. })

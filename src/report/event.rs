@@ -2,7 +2,7 @@
 
 use crate::exec::{Signature, Verdict};
 use crate::problem::Value;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct ShownCase {
 }
 
 /// Counts by verdict.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     pub pass: u64,
     /// Passes of which only a part of the work-groups ran.
@@ -34,18 +34,22 @@ pub struct Tally {
 
 impl Tally {
     pub fn add(&mut self, verdict: &Verdict) {
-        match verdict {
-            Verdict::Pass { sample } => {
-                self.pass += 1;
-                self.sampled += u64::from(sample.is_some());
-            }
-            Verdict::Fault(_) => self.fault += 1,
-            Verdict::Wrong(_) => self.wrong += 1,
-            Verdict::Hang { .. } => self.hang += 1,
-            Verdict::Crash { .. } => self.crash += 1,
-            Verdict::Refused { .. } => self.refused += 1,
-            Verdict::Skipped { .. } => self.skipped += 1,
-        }
+        self.count(verdict.word(), matches!(verdict, Verdict::Pass { sample: Some(_) }));
+    }
+
+    /// Counts a case by the word of its verdict; `sampled`: only a part of its work-groups ran.
+    pub fn count(&mut self, verdict: &str, sampled: bool) {
+        let count = match verdict {
+            "pass" => &mut self.pass,
+            "fault" => &mut self.fault,
+            "wrong" => &mut self.wrong,
+            "hang" => &mut self.hang,
+            "crash" => &mut self.crash,
+            "refused" => &mut self.refused,
+            _ => &mut self.skipped,
+        };
+        *count += 1;
+        self.sampled += u64::from(sampled);
     }
 
     /// Cases that ran to a verdict about the target.
@@ -89,6 +93,8 @@ pub struct Summary {
     pub verdict_digest: String,
     /// Why the run ended.
     pub ended: String,
+    /// It ended by itself: nothing is left of it to go on with.
+    pub complete: bool,
 }
 
 impl Summary {
@@ -111,6 +117,8 @@ pub enum Event {
         /// Runs on a built-in model.
         model: bool,
         seed: u64,
+        /// The part of a campaign that this machine takes, such as `2/8`.
+        shard: Option<String>,
         jobs: usize,
         pins: Vec<String>,
         out: PathBuf,
@@ -121,6 +129,8 @@ pub enum Event {
     SelfTest { proven: Vec<String>, not_detectable: Vec<String>, not_proven: Vec<String>, seconds: f64 },
     /// Something that limits what the run can see.
     Warning { text: String },
+    /// A hunt goes on where it was cut short, and how it stood there.
+    Resumed { tally: Tally, seconds: f64, findings: Vec<String>, known: BTreeMap<String, u64> },
     /// One case and its verdict, in case order.
     Case { id: u64, origin: String, case: ShownCase, verdict: Verdict, kernel: Option<String> },
     /// Progress, a few times a second; not in the JSON stream.

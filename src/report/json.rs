@@ -2,20 +2,22 @@
 
 use super::event::{Event, Reporter};
 use super::stdout;
+use super::terminal::Pulse;
 use crate::exec::interrupt::Interrupt;
 use std::io::Write;
 
-/// Writes every event but progress.
+/// Writes every event but progress, of which there is a line a minute on stderr.
 #[derive(Debug)]
 pub struct JsonLines<W: Write> {
     out: W,
     /// Set when the reader goes away: the run ends in order.
     interrupt: Interrupt,
+    progress: Option<Pulse>,
 }
 
 impl<W: Write> JsonLines<W> {
-    pub fn new(out: W, interrupt: Interrupt) -> JsonLines<W> {
-        JsonLines { out, interrupt }
+    pub fn new(out: W, interrupt: Interrupt, progress: Option<Pulse>) -> JsonLines<W> {
+        JsonLines { out, interrupt, progress }
     }
 }
 
@@ -25,7 +27,10 @@ impl<W: Write> Reporter for JsonLines<W> {
     }
 
     fn event(&mut self, event: &Event) {
-        if matches!(event, Event::Progress { .. }) {
+        if let Event::Progress { phase, tally, seconds } = event {
+            if let Some(pulse) = &mut self.progress {
+                pulse.beat(phase, tally, *seconds);
+            }
             return;
         }
         let written = serde_json::to_writer(&mut self.out, event)

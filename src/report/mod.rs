@@ -4,6 +4,7 @@ pub mod event;
 pub mod json;
 pub mod progress;
 mod replayed;
+pub mod status;
 pub mod stdout;
 pub mod terminal;
 

@@ -2,14 +2,14 @@
 
 use super::event::{Event, FindingSummary, Phase, Reporter, Summary, Tally};
 use super::replayed;
-use super::stdout::say;
+use super::stdout::{aside, say};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Seconds between two progress lines where there is no terminal to redraw.
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// Time between two progress lines where there is no terminal to redraw.
+const PROGRESS_EVERY: Duration = Duration::from_secs(60);
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,8 +30,7 @@ pub struct Plain {
     /// The sentence about models, said in the first and the last line.
     model_note: Option<String>,
     found: Vec<String>,
-    /// When the last progress line was written; `None` never writes one.
-    progress: Option<Instant>,
+    progress: Option<Pulse>,
 }
 
 impl Plain {
@@ -39,9 +38,9 @@ impl Plain {
         Plain { detail, known: BTreeSet::new(), shrinking: false, model_note: None, found: vec![], progress: None }
     }
 
-    /// With a progress line every ten seconds, for logs.
+    /// With a progress line a minute, for logs.
     pub fn with_progress(detail: Detail) -> Plain {
-        Plain { progress: (!detail.quiet).then(Instant::now), ..Plain::new(detail) }
+        Plain { progress: (!detail.quiet).then(Pulse::default), ..Plain::new(detail) }
     }
 
     fn say(&self, text: &str) {
@@ -54,8 +53,11 @@ impl Reporter for Plain {
     fn event(&mut self, event: &Event) {
         let quiet = self.detail.quiet;
         match event {
-            Event::Started { version, problem, target, title, model, seed, pins, .. } => {
+            Event::Started { version, problem, target, title, model, seed, shard, pins, .. } => {
                 let mut line = format!("shrinkfault {version}: {problem} on {target} ({title}), seed {seed}");
+                if let Some(shard) = shard {
+                    let _ = write!(line, ", shard {shard}");
+                }
                 if !pins.is_empty() {
                     let _ = write!(line, ", with {}", pins.join(" "));
                 }
@@ -76,6 +78,17 @@ impl Reporter for Plain {
                 self.say(&line);
             }
             Event::Warning { text } => self.say(&format!("warning: {text}")),
+            Event::Resumed { tally, seconds, findings, known } => {
+                let known = known.values().sum::<u64>();
+                self.say(&format!(
+                    "resumed after {} cases in {seconds:.1} s: {}; {} new finding{}, {known} more case{} of known ones",
+                    tally.all(),
+                    counts(tally),
+                    findings.len(),
+                    if findings.len() == 1 { "" } else { "s" },
+                    if known == 1 { "" } else { "s" },
+                ));
+            }
             Event::Confirmed { id, verdict, signature, bad, runs } if !quiet => {
                 let what = signature.as_ref().map_or_else(String::new, |s| format!(" ({s})"));
                 let word = verdict.word();
@@ -123,19 +136,38 @@ impl Reporter for Plain {
                 self.say(&text);
             }
             Event::Progress { phase, tally, seconds } => {
-                if let Some(last) = self.progress.filter(|l| l.elapsed() >= PROGRESS_EVERY) {
-                    let _ = last;
-                    self.progress = Some(Instant::now());
-                    let what = match phase {
-                        Phase::Searching => format!("searching; {} cases, {}", tally.all(), counts(tally)),
-                        Phase::Confirming => "confirming".to_owned(),
-                        Phase::Shrinking(best) => format!("shrinking, best so far {best}"),
-                    };
-                    self.say(&format!("{seconds:.0} s: {what}"));
+                if let Some(pulse) = &mut self.progress {
+                    pulse.beat(phase, tally, *seconds);
                 }
             }
             _ => {}
         }
+    }
+}
+
+/// A line a minute on stderr, so that a log shows that a run is alive.
+#[derive(Debug)]
+pub struct Pulse(Instant);
+
+impl Default for Pulse {
+    fn default() -> Pulse {
+        Pulse(Instant::now())
+    }
+}
+
+impl Pulse {
+    /// Says what a run is doing, if it is time.
+    pub fn beat(&mut self, phase: &Phase, tally: &Tally, seconds: f64) {
+        if self.0.elapsed() < PROGRESS_EVERY {
+            return;
+        }
+        self.0 = Instant::now();
+        let what = match phase {
+            Phase::Searching => "searching".to_owned(),
+            Phase::Confirming => "confirming".to_owned(),
+            Phase::Shrinking(best) => format!("shrinking, best so far {best}"),
+        };
+        aside!("{seconds:.0} s: {} cases, {}; {what}", tally.all(), counts(tally));
     }
 }
 
@@ -233,6 +265,9 @@ fn end(s: &Summary, detail: Detail) -> String {
     }
     if s.slow > 0 {
         let _ = write!(out, "\n{} of the hangs answered when given longer: slow, no failures", s.slow);
+    }
+    if !s.complete {
+        out.push_str("\nthe same command with --resume goes on where this hunt was cut short");
     }
     match s.findings.len() {
         0 if s.is_undecided() => out.push_str(

@@ -2,6 +2,7 @@
 
 use super::group::Group;
 use super::novelty::{Outcome, Seen, key};
+use super::shard::Shard;
 use super::space::{Options, SearchError, Space};
 use super::strategy::Groups;
 use crate::problem::{Case, Problem};
@@ -23,6 +24,7 @@ pub struct Generator {
     space: Arc<Space>,
     seed: u64,
     groups: u64,
+    shard: Shard,
     /// The seed cases, then those that results added.
     corpus: Vec<Case>,
     seeds: usize,
@@ -53,6 +55,7 @@ impl Generator {
             space,
             seed,
             groups: GROUPS,
+            shard: Shard::WHOLE,
             corpus,
             seeds,
             next: 0,
@@ -60,6 +63,11 @@ impl Generator {
             digest,
             threads: ThreadPoolBuilder::new().build().ok(),
         })
+    }
+
+    /// Of all groups only those of a shard: no two shards of a campaign have a group in common.
+    pub fn with_shard(self, shard: Shard) -> Generator {
+        Generator { shard, ..self }
     }
 
     /// The problem that cases belong to: with packed strides under the packed profile.
@@ -77,12 +85,14 @@ impl Generator {
         self.corpus.len()
     }
 
-    /// The groups of a round, counted from 0. The first groups of a campaign are those of the seed cases, in order.
+    /// The groups of a round, counted from 0. The first groups of a campaign are those of the seed cases, in order; a
+    /// shard has its share of them.
     pub fn round(&self, number: u64) -> Vec<Group> {
         let corpus: Arc<[Case]> = self.corpus.clone().into();
         let first = number.saturating_mul(self.groups);
         let groups = first..first.saturating_add(self.groups);
-        let draw = |group: u64| {
+        let draw = |own: u64| {
+            let group = self.shard.number(own);
             let seed = usize::try_from(group).ok().filter(|g| *g < self.seeds).map(|g| (g, self.corpus[g].clone()));
             self.draw(Groups::new(Arc::clone(&self.space), Arc::clone(&corpus), group, seed))
         };

@@ -18,6 +18,7 @@ mod mutate;
 pub mod novelty;
 pub mod placing;
 mod plan;
+pub mod shard;
 mod space;
 pub mod strategy;
 #[cfg(test)]
@@ -28,5 +29,6 @@ pub use generator::{GROUPS, Generator};
 pub use group::{Group, Origin, Planned};
 pub use limits::SpanLimits;
 pub use novelty::Outcome;
+pub use shard::Shard;
 pub use space::{Options, Profile, SearchError, Space, Weights};
 pub use strategy::{GROUP, Groups, cases, groups};

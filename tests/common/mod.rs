@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test crate uses its own part
 
+pub mod live;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

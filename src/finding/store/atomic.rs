@@ -44,6 +44,19 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
+/// As [`replace`], for what only says how things stand: it does not wait for the disk, and a power cut may leave no bytes.
+///
+/// # Errors
+/// Where the bytes cannot be written; the old ones are still there then.
+pub fn show(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_file_name(under_way(path));
+    let shown = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    if shown.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    shown
+}
+
 /// Removes what writers that were killed have left under way. Nobody else may write to the folder meanwhile.
 pub fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -56,10 +69,7 @@ pub fn sweep(folder: &Path) {
 }
 
 fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let temporary = path.with_file_name(format!(".{name}.{}.{number}{UNDER_WAY}", std::process::id()));
+    let temporary = path.with_file_name(under_way(path));
     // A file left under way by a process that had the same number is of no use to anyone.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&temporary)?;
     match file.write_all(bytes).and_then(|()| file.sync_all()) {
@@ -69,6 +79,14 @@ fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
             Err(e)
         }
     }
+}
+
+/// A name beside the path's that no other writer has.
+fn under_way(path: &Path) -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!(".{name}.{}.{number}{UNDER_WAY}", std::process::id())
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {

@@ -1,6 +1,5 @@
 //! How often known findings were met again. Kept beside the findings, whose files stay as they were written.
 
-use super::atomic;
 use super::error::StoreError;
 use crate::finding::known::Warning;
 use serde::{Deserialize, Serialize};
@@ -11,6 +10,16 @@ use std::path::{Path, PathBuf};
 struct Stored {
     counts: u32,
     found_again: BTreeMap<String, u64>,
+    #[serde(default)]
+    counted: Option<Counted>,
+}
+
+/// How far the cases of the last hunt are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    pub hunt: String,
+    /// Every case below this number that is settled.
+    pub below: u64,
 }
 
 /// Counts by the name of the finding.
@@ -18,12 +27,13 @@ struct Stored {
 pub struct Counts {
     path: PathBuf,
     found_again: BTreeMap<String, u64>,
+    counted: Option<Counted>,
 }
 
 impl Counts {
     /// Reads the counts. A file that cannot be read is set aside, and counting starts at 0.
     pub(super) fn load(path: &Path) -> (Counts, Option<Warning>) {
-        let mut counts = Counts { path: path.to_owned(), found_again: BTreeMap::new() };
+        let mut counts = Counts { path: path.to_owned(), found_again: BTreeMap::new(), counted: None };
         let text = match crate::finding::read::text(path) {
             Ok(text) => text,
             Err(_) if std::fs::symlink_metadata(path).is_err() => return (counts, None),
@@ -32,6 +42,7 @@ impl Counts {
         match serde_json::from_str::<Stored>(&text) {
             Ok(stored) if stored.counts == 1 => {
                 counts.found_again = stored.found_again;
+                counts.counted = stored.counted;
                 (counts, None)
             }
             _ => {
@@ -49,18 +60,30 @@ impl Counts {
         self.found_again.get(name).copied().unwrap_or(0)
     }
 
-    /// Counts `times` more and replaces the file.
-    ///
-    /// # Errors
-    /// Where the file cannot be written; the count in memory stands.
-    pub fn add(&mut self, name: &str, times: u64) -> Result<(), StoreError> {
-        let count = self.found_again.entry(name.to_owned()).or_default();
-        *count = count.saturating_add(times);
-        let stored = Stored { counts: 1, found_again: self.found_again.clone() };
-        let mut text = serde_json::to_string_pretty(&stored)
-            .map_err(|e| StoreError::Text { name: self.path.display().to_string(), what: e.to_string() })?;
-        text.push('\n');
-        atomic::replace(&self.path, text.as_bytes()).map_err(|e| StoreError::writing(&self.path, e))
+    /// Below which number the cases of a hunt are counted.
+    pub fn counted(&self, hunt: &str) -> u64 {
+        self.counted.as_ref().filter(|c| c.hunt == hunt).map_or(0, |c| c.below)
+    }
+
+    /// Counts more, which makes all cases of a hunt up to there counted.
+    pub(super) fn add(&mut self, more: &BTreeMap<String, u64>, counted: Counted) {
+        for (name, times) in more {
+            let count = self.found_again.entry(name.clone()).or_default();
+            *count = count.saturating_add(*times);
+        }
+        self.counted = Some(counted);
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file.
+    pub(super) fn text(&self) -> Result<String, StoreError> {
+        let stored = Stored { counts: 1, found_again: self.found_again.clone(), counted: self.counted.clone() };
+        let text = serde_json::to_string_pretty(&stored);
+        text.map(|t| t + "\n")
+            .map_err(|e| StoreError::Text { name: self.path.display().to_string(), what: e.to_string() })
     }
 }
 
@@ -74,11 +97,15 @@ mod tests {
         let path = dir.path().join("counts.json");
         let (mut counts, warning) = Counts::load(&path);
         assert_eq!(warning, None);
-        counts.add("a", 2).unwrap();
-        counts.add("a", u64::MAX).unwrap();
-        counts.add("b", 1).unwrap();
+        let more = |name: &str, times| BTreeMap::from([(name.to_owned(), times)]);
+        let counted = |below| Counted { hunt: "h".to_owned(), below };
+        counts.add(&more("a", 2), counted(1));
+        counts.add(&more("a", u64::MAX), counted(2));
+        counts.add(&more("b", 1), counted(9));
+        std::fs::write(&path, counts.text().unwrap()).unwrap();
         let (again, _) = Counts::load(&path);
         assert_eq!((again.of("a"), again.of("b"), again.of("c")), (u64::MAX, 1, 0));
+        assert_eq!((again.counted("h"), again.counted("other")), (9, 0));
 
         std::fs::write(&path, "{\"counts\": 1").unwrap();
         let (empty, warning) = Counts::load(&path);

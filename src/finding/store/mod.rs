@@ -1,17 +1,23 @@
-//! The output folder: `findings/` NAME.toml each, `raw/` failing cases that were not shrunk, `state/` counts, `journal.jsonl`
-//! the run log, `lock` held while a run writes.
+//! The output folder: `findings/` NAME.toml each, `raw/` failing cases that were not shrunk, `state/` counts and how a hunt
+//! stands, `journal.jsonl` what hunts did, `lock` held while a run writes, `reserve` room that is given up on a full disk.
 
 pub mod atomic;
 mod counts;
 mod error;
 mod journal;
 mod keep;
+mod past;
+mod record;
+mod reserve;
 mod update;
 
-pub use counts::Counts;
+pub use counts::{Counted, Counts};
 pub use error::{NotFiled, StoreError};
 pub use journal::{JOURNAL_FORMAT, Journal, Line};
 pub use keep::{Kept, keep};
+pub use past::Past;
+pub use record::{Answer, Effect, Record, Round, Spent, Start};
+pub use reserve::RESERVE_BYTES;
 pub use update::update;
 
 use super::case_file::SeedCase;
@@ -21,9 +27,12 @@ use super::{Finding, known::Known};
 use crate::exec::Signature;
 use crate::problem::{Case, Problem};
 use crate::target::TargetSpec;
+use reserve::Reserve;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where runs write unless --out says otherwise.
 pub const DEFAULT_OUT: &str = "shrinkfault-out";
@@ -35,8 +44,9 @@ pub const REGRESSIONS: &str = "regressions";
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
-    pub journal: Journal,
-    pub counts: Counts,
+    journal: Journal,
+    counts: Counts,
+    reserve: Reserve,
     _lock: File,
 }
 
@@ -74,9 +84,69 @@ impl Store {
         for folder in ["findings", "raw", "state"] {
             atomic::sweep(&root.join(folder));
         }
+        let reserve = Reserve::take(&root.join("reserve"))?;
         let journal = Journal::open(&root.join("journal.jsonl"))?;
         let (counts, warning) = Counts::load(&root.join("state").join("counts.json"));
-        Ok((Store { root: root.to_owned(), journal, counts, _lock: lock }, warning.into_iter().collect()))
+        Ok((Store { root: root.to_owned(), journal, counts, reserve, _lock: lock }, warning.into_iter().collect()))
+    }
+
+    /// Appends a line to the journal. A kill cannot take it back.
+    ///
+    /// # Errors
+    /// Where it cannot be written; nothing of it stays then.
+    pub fn log(&mut self, line: &Line<'_>) -> Result<(), StoreError> {
+        let text = line.text(self.journal.path())?;
+        let journal = &mut self.journal;
+        let written = self.reserve.spend(|| journal.append(&text));
+        written.map_err(|e| StoreError::writing(self.journal.path(), e))
+    }
+
+    /// Appends a line to the journal and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// As [`Store::log`].
+    pub fn log_durably(&mut self, line: &Line<'_>) -> Result<(), StoreError> {
+        self.log(line)?;
+        self.journal.sync().map_err(|e| StoreError::writing(self.journal.path(), e))
+    }
+
+    /// The last hunt in this folder.
+    ///
+    /// # Errors
+    /// Where the journal cannot be read.
+    pub fn past(&self) -> Result<Option<Past>, StoreError> {
+        Past::last(self.journal.path()).map_err(|e| StoreError::reading(self.journal.path(), e))
+    }
+
+    /// Removes from the journal what cannot be read of that hunt.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn cut(&mut self, past: &Past) -> Result<(), StoreError> {
+        self.journal.cut(past.until())
+    }
+
+    /// Below which number the cases of a hunt are counted.
+    pub fn counted(&self, hunt: &str) -> u64 {
+        self.counts.counted(hunt)
+    }
+
+    /// Counts cases for findings that exist: all of a hunt up to there are counted then.
+    ///
+    /// # Errors
+    /// Where the file cannot be written; the counts in memory stand.
+    pub fn count(&mut self, more: &BTreeMap<String, u64>, counted: Counted) -> Result<(), StoreError> {
+        self.counts.add(more, counted);
+        let (path, text) = (self.counts.path(), self.counts.text()?);
+        self.reserve.spend(|| atomic::replace(path, text.as_bytes())).map_err(|e| StoreError::writing(path, e))
+    }
+
+    /// Whether anything more may be found.
+    ///
+    /// # Errors
+    /// Where the disk is full, and the room kept for findings is in use.
+    pub fn check(&self) -> Result<(), StoreError> {
+        if self.reserve.is_given_up() { Err(StoreError::Full { path: self.root.clone() }) } else { Ok(()) }
     }
 
     /// The folder of the findings.
@@ -93,16 +163,32 @@ impl Store {
         let toml = finding
             .to_toml()
             .map_err(|what| NotFiled { error: StoreError::Text { name: name.clone(), what }, toml: String::new() })?;
+        loop {
+            let place = self.place(finding);
+            let Filed::New(path) = place else { return Ok(place) };
+            match self.reserve.spend(|| atomic::create(&path, toml.as_bytes())) {
+                Ok(true) => return Ok(Filed::New(path)),
+                // Somebody took the name just now.
+                Ok(false) => {}
+                Err(e) => return Err(NotFiled { error: StoreError::writing(&path, e), toml }),
+            }
+        }
+    }
+
+    /// Where a finding would be filed, or lies.
+    pub fn place(&self, finding: &Finding) -> Filed {
+        let name = finding.name();
         let mut number = 1;
         loop {
             let suffix = if number == 1 { String::new() } else { format!("-{number}") };
             let path = self.findings().join(format!("{name}{suffix}.toml"));
-            match atomic::create(&path, toml.as_bytes()) {
-                Ok(true) => return Ok(Filed::New(path)),
-                Ok(false) if is_same(&path, finding) => return Ok(Filed::Already(path)),
-                Ok(false) => number += 1,
-                Err(e) => return Err(NotFiled { error: StoreError::writing(&path, e), toml }),
+            if fs::symlink_metadata(&path).is_err() {
+                return Filed::New(path);
             }
+            if is_same(&path, finding) {
+                return Filed::Already(path);
+            }
+            number += 1;
         }
     }
 
@@ -118,21 +204,23 @@ impl Store {
         case: &Case,
         signature: &Signature,
     ) -> Result<Filed, StoreError> {
-        let name = name::raw_name(problem, target, case, signature);
+        let path = self.raw_path(problem, target, case, signature);
         let note = format!("failed, not shrunk: {signature}");
         let toml = SeedCase::new(problem, target, case, note)
             .to_toml()
-            .map_err(|what| StoreError::Text { name: name.clone(), what })?;
-        let path = self.root.join("raw").join(format!("{name}.toml"));
-        match atomic::create(&path, toml.as_bytes()) {
+            .map_err(|what| StoreError::Text { name: path.display().to_string(), what })?;
+        match self.reserve.spend(|| atomic::create(&path, toml.as_bytes())) {
             Ok(true) => Ok(Filed::New(path)),
             Ok(false) => Ok(Filed::Already(path)),
             Err(e) => Err(StoreError::writing(&path, e)),
         }
     }
-}
 
-impl Store {
+    /// The file of a failing case that was not shrunk.
+    pub fn raw_path(&self, problem: &Problem, target: &TargetSpec, case: &Case, signature: &Signature) -> PathBuf {
+        self.root.join("raw").join(format!("{}.toml", name::raw_name(problem, target, case, signature)))
+    }
+
     /// Removes a raw case that became a finding, or turned out to be one that is known.
     ///
     /// # Errors
@@ -143,6 +231,34 @@ impl Store {
             _ => Ok(()),
         }
     }
+}
+
+/// The file that says how the hunt of an output folder stands.
+pub fn status(out: &Path) -> PathBuf {
+    out.join("state").join("status.json")
+}
+
+/// The process whose run holds an output folder, if one does; 0 where it has not said its number. Asking takes nothing from
+/// the run.
+///
+/// # Errors
+/// Where the lock cannot be read.
+pub fn user(out: &Path) -> io::Result<Option<u32>> {
+    let path = out.join("lock");
+    let file = match File::open(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(holder(&path).unwrap_or(0))),
+        Err(TryLockError::Error(e)) => Err(e),
+    }
+}
+
+/// The number that the last run to hold a lock has written into it.
+fn holder(lock: &Path) -> Option<u32> {
+    fs::read_to_string(lock).ok().and_then(|text| text.trim().parse().ok())
 }
 
 /// The folder of the findings of an output folder.
@@ -159,17 +275,28 @@ fn is_same(path: &Path, finding: &Finding) -> bool {
     known.same_minimal(&facts.problem, &facts.target, &facts.minimal, &facts.signature).is_some()
 }
 
+/// For so long a run tries to take the lock: `status` may hold it for a moment.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// Takes the lock of an output folder and writes this process's number into it.
 fn lock(path: &Path) -> Result<File, StoreError> {
     let failed = |e| StoreError::writing(path, e);
     // Not truncated on opening: the number of the process that holds the lock is still to be read.
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-    match file.try_lock() {
+    let mut tries = 1;
+    let locked = loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if tries < LOCK_TRIES => std::thread::sleep(LOCK_PAUSE),
+            other => break other,
+        }
+        tries += 1;
+    };
+    match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            let pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
             let root = path.parent().unwrap_or(path).to_owned();
-            return Err(StoreError::InUse { path: root, pid });
+            return Err(StoreError::InUse { path: root, pid: holder(path) });
         }
         Err(TryLockError::Error(e)) => return Err(failed(e)),
     }

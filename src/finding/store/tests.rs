@@ -15,9 +15,14 @@ fn open(root: &Path) -> Store {
 
 /// A finding of about 200 KB whose name differs with the seed.
 fn large(seed: i64) -> Finding {
+    long(seed, 2000)
+}
+
+/// A finding with so many steps of some 100 bytes each.
+fn long(seed: i64, steps: u64) -> Finding {
     let mut facts: Facts = atlas();
     facts.minimal.knobs.insert("algo".into(), crate::problem::Value::Int(seed));
-    facts.ladder = (0..2000).map(|i| Step { by: format!("step {i}"), case: "m=1 ".repeat(20) }).collect();
+    facts.ladder = (0..steps).map(|i| Step { by: format!("step {i}"), case: "m=1 ".repeat(20) }).collect();
     Finding::new(facts).unwrap()
 }
 
@@ -58,9 +63,10 @@ fn child_process_that_is_given_a_task() {
         }
         "file one" => {
             let store = open(&folder);
-            let failed = store.file(&large(1)).unwrap_err();
+            let failed = store.file(&long(1, 20_000)).unwrap_err();
             println!("\nERROR {failed}\nWHOLE {}", Finding::parse(&failed.toml, &Catalog::default()).is_ok());
         }
+        "open" => println!("\nERROR {}", Store::open(&folder).unwrap_err()),
         "hold" => {
             let _store = open(&folder);
             println!("\nREADY");
@@ -105,12 +111,40 @@ fn a_killed_writer_never_leaves_a_half_written_finding() {
 #[test]
 fn a_full_disk_gives_one_sentence_and_the_whole_text() {
     let dir = tempfile::tempdir().unwrap();
-    let child = child("file one", dir.path(), "trap '' XFSZ; ulimit -f 8;");
+    // In units of 512 bytes: room for the reserve, but not for the finding.
+    let child = child("file one", dir.path(), "trap '' XFSZ; ulimit -f 2100;");
     let out = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&out.stdout);
     assert!(text.contains("ERROR no room to write "), "{text}");
     assert!(text.contains("WHOLE true"), "{text}");
     assert_eq!(fs::read_dir(dir.path().join("findings")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_disk_too_small_for_the_reserve_is_said_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = child("open", dir.path(), "trap '' XFSZ; ulimit -f 2000;").wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.contains("ERROR no room to write ") && text.contains("kept free for findings"), "{text}");
+    assert!(!dir.path().join("reserve").exists());
+}
+
+#[test]
+fn asking_who_uses_a_folder_takes_nothing_from_a_run_that_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(user(dir.path()).unwrap(), None);
+    let store = open(dir.path());
+    assert_eq!(user(dir.path()).unwrap(), Some(std::process::id()));
+    drop(store);
+    assert_eq!(user(dir.path()).unwrap(), None);
+    let lock = File::open(dir.path().join("lock")).unwrap();
+    lock.try_lock_shared().unwrap();
+    let asking = std::thread::spawn(move || {
+        std::thread::sleep(LOCK_PAUSE * 3);
+        drop(lock);
+    });
+    open(dir.path());
+    asking.join().unwrap();
 }
 
 #[test]
