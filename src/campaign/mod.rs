@@ -5,11 +5,12 @@
 
 mod digest;
 pub mod facts;
+pub mod history;
 mod settle;
 mod shown;
 pub mod slips;
 
-pub use shown::{shown, slow};
+pub use shown::{shown, slow, too_rare};
 
 use crate::exec::blame::GapRule;
 use crate::exec::job::{CaseResult, Job};
@@ -42,6 +43,8 @@ pub struct Options {
     /// `strided` or `packed`, for the record.
     pub profile: String,
     pub pins: Vec<Narrow>,
+    /// Launches of every case, one after another in one process.
+    pub repeat: u32,
     /// The user asked for one placement: minimal cases keep it.
     pub keep_placement: bool,
 }
@@ -177,6 +180,7 @@ impl Campaign<'_> {
                 seed: self.options.seed,
                 also_map: vec![],
                 patience: 1,
+                repeat: self.options.repeat,
             })
             .collect();
         if let (Some(first), Some(last)) = (jobs.first(), jobs.last()) {

@@ -119,6 +119,9 @@ pub struct Hunt {
     /// Exit with 1 for findings that are known already, too
     #[arg(long)]
     pub fail_known: bool,
+    /// Run every case so many times in a row in its process: finds what takes a second call, such as a cache
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
     /// Shrinks per signature before further cases are only counted
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub shrinks: u32,
@@ -153,6 +156,10 @@ pub struct RunArgs {
     /// Run the case once per rank, each in a process of its own, and list which ranks fail
     #[arg(long)]
     pub each_rank: bool,
+    /// Run the case up to so many times in a row in one process, and say which run fails first
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "each_rank",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repeat: u32,
     /// Seed of the operand contents
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -413,6 +420,9 @@ interrupted.";
 const RUN_HELP: &str = "\
 The case is a finding, a corpus file, or parameters: gemm:m=4,n=9,k=3,ldb=2^31-1. Parameters that are not
 named take their least value, strides are packed. --set overrides a parameter of a file.
+
+A finding that fails only after other cases is run after them, in one process. With --repeat, run gives the verdict of the
+first run that fails, and stops where the process ends; shrink looks for the fewest runs where one alone does not fail.
 
 Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 0 the case does not fail, 1 finding written. Of both:
 2 usage, 3 setup or self-test failed, 4 device unhealthy, 70 a bug of shrinkfault, 130 or 143 interrupted.";

@@ -203,6 +203,7 @@ fn campaign<'a>(
             gap_rule: output::gap_rule(&hunt.exec),
             profile: output::profile_word(hunt.profile).to_owned(),
             pins: session.pins.clone(),
+            repeat: hunt.repeat,
             keep_placement: hunt.placement.is_some(),
         },
         reporter,

@@ -6,6 +6,7 @@ pub mod child;
 pub mod death;
 pub mod foreign;
 pub mod health;
+pub mod history;
 mod inbox;
 pub mod inherit;
 pub mod intent;

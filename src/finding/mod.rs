@@ -26,7 +26,7 @@ mod words;
 pub use case_file::CaseInput;
 pub use catalog::Catalog;
 pub use environment::Environment;
-pub use facts::{Certified, Choice, Confirmation, Effect, Facts, Far, Ranks, Step, Tally, Witness};
+pub use facts::{Certified, Choice, Confirmation, Effect, Facts, Far, History, Ranks, Step, Tally, Witness};
 pub use file::{Finding, Status};
 pub use known::Known;
 pub use read::ReadError;

@@ -52,7 +52,7 @@ pub fn renewed(
         return Err(stopped.into());
     }
     pool.check_health()?;
-    facts::other_seeds(pool, filed.seed, &mut shrunk)?;
+    facts::other_seeds(pool, &[], filed.seed, options.gap_rule, &mut shrunk)?;
     let table = ranks::sweep(pool, &shrunk.minimal, filed.seed, options.gap_rule)?;
     let context = Context {
         problem: filed.problem.clone(),

@@ -156,7 +156,8 @@ fn is_same(path: &Path, finding: &Finding) -> bool {
     let mut known = Known::default();
     known.add(path.to_owned(), there);
     let facts = finding.facts();
-    known.same_minimal(&facts.problem, &facts.target, &facts.minimal, &facts.signature).is_some()
+    let before = facts.before(&facts.minimal);
+    known.same_minimal(&facts.problem, &facts.target, &facts.minimal, &facts.signature, &before).is_some()
 }
 
 /// Takes the lock of an output folder and writes this process's number into it.
