@@ -1,8 +1,10 @@
 //! The command line.
 
-use crate::problem::{Narrow, Placement, Value};
+use crate::problem::{BUILTINS, Builtin, Narrow, Placement, Value};
 use crate::regress::list::Shard;
 use crate::target::TargetSpec;
+use crate::target::cblas::Routine;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +28,14 @@ pub enum Command {
         /// Largest number of ranks tried
         #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(i64).range(1..=4096))]
         ranks: i64,
+        #[command(flatten)]
+        hunt: Hunt,
+    },
+    /// Hunt shapes of another routine of BLAS: gemv, symm, trsm, axpy ...
+    #[command(after_help = BLAS_HELP)]
+    Blas {
+        #[arg(value_parser = routines())]
+        routine: String,
         #[command(flatten)]
         hunt: Hunt,
     },
@@ -318,6 +328,12 @@ pub enum Strategy {
     PlainBisection,
 }
 
+/// The routines that have no command of their own.
+fn routines() -> PossibleValuesParser {
+    let own = |b: &Builtin| b.name != "gemm" && Routine::find(b.name).is_some();
+    BUILTINS.iter().filter(|b| own(b)).map(|b| PossibleValue::new(b.name).help(b.about)).collect::<Vec<_>>().into()
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed = match text.parse::<f64>() {
         Ok(s) if (0.001..=1e9).contains(&s) => return Ok(Duration::from_secs_f64(s)),
@@ -389,12 +405,29 @@ are completed as on the command line: defaults, packed leading dimensions.
 Exit codes: 0 no shape is past the line, 1 one is, 2 usage or a shape that is none, 70 a bug of shrinkfault.";
 
 const GEMM_HELP: &str = "\
-Parameters: m n k, transA transB (N or T), lda ldb ldc, out (C in place, or a separate D with ldd), batch with strideA
-strideB strideC strideD, dtype (f32 f64 f16 bf16), alpha (1 or -2), beta (0, 1 or -1), offA offB offC. All distances are
-in elements, sizes are at least 1. A CBLAS has f32 and f64, out=C and batch=1 only; the rest is for other targets.
+Parameters: m n k, transA transB (N, T, or C: conjugate transpose), lda ldb ldc, out (C in place, or a separate D with
+ldd), batch with strideA strideB strideC strideD, dtype (f32 f64 f16 bf16 c64 c128, and bf16_f32 f16_f32: factors of 16
+bits, result f32), alpha (1 or -2), beta (0, 1 or -1), offA offB offC. All distances are in elements, sizes are at least 1.
+A CBLAS has f32 f64 c64 c128, and what else it exports of bf16_f32, f16_f32 and batches, and out=C only; models have N and
+T, f32 f64 f16 bf16.
+
+A library is told by the target's name what picks its kernels: --target cblas,core=Haswell,threads=4 --lib PATH. core is
+the library's own word for it (Haswell of OpenBLAS, zen3 of BLIS, AVX2 of MKL); a library that does not follow is an error.
 
 Matrices are column-major, as in BLAS. A row-major caller computing C = A B (PyTorch, C arrays) calls it as
 C' = B' A': its second factor is our A, its first factor is our B, its columns are our m, its rows our n.
+
+Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran (all
+refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
+
+const BLAS_HELP: &str = "\
+Needs a library: --lib PATH, or the first BLAS found in the usual folders. --target cblas,core=Haswell,threads=4 picks its
+kernels, as for gemm. Routines are called through CBLAS, column-major, in the types s d c z.
+
+Parameters: n, m and k are sizes; lda ldb ldc leading dimensions and incx incy increments, in elements; negx negy (true or
+false) pass an increment as a negative number; trans transA transB are N, T or C, side L or R, uplo L or U, diag N or U;
+dtype is f32, f64, c64 or c128, conj (true or false) picks gerc and dotc; alpha is 1 or -2, beta 0, 1 or -1; rot has c and s.
+A routine that returns a number has an operand r for it. `--set` with a name that a routine does not have lists those it has.
 
 Exit codes: 0 nothing new, 1 new findings, 2 usage, 3 setup or self-test failed, 4 device unhealthy, 6 nothing ran (all
 refused or skipped), 70 a bug of shrinkfault, 130 or 143 interrupted.";
@@ -435,6 +468,16 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_blas_names_every_parameter_of_every_routine() {
+        let words: Vec<&str> = BLAS_HELP.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+        for b in BUILTINS.iter().filter(|b| b.name != "gemm" && Routine::find(b.name).is_some()) {
+            for p in &b.problem().params {
+                assert!(words.contains(&p.name.as_str()), "{}: {}", b.name, p.name);
+            }
+        }
     }
 
     #[test]

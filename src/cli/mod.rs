@@ -79,6 +79,7 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
             let world = Narrow::Range { param: "ranks".to_owned(), min: 1, max: ranks };
             hunt::run(Subject::Builtin(session::builtin("allgather")?), &hunt, vec![world])?
         }
+        Command::Blas { routine, hunt } => hunt::run(Subject::Builtin(session::builtin(&routine)?), &hunt, vec![])?,
         Command::Fuzz { manifest, hunt } => {
             let manifest = Manifest::read(&manifest).map_err(Failure::usage)?;
             hunt::run(Subject::Manifest(Arc::new(manifest)), &hunt, vec![])?

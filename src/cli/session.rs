@@ -263,17 +263,19 @@ fn pins(pins: &Pins, also: &[Narrow]) -> Vec<Narrow> {
     all
 }
 
-/// The target that a word means; `auto` is a GPU target whose device opened (there is none yet), else the default model.
+/// The target that a word means; `auto` is a GPU target whose device opened (there is none yet), else the default model, else a
+/// library.
 ///
 /// # Errors
 /// Usage, where the word is no target.
 pub fn pick_target(problem: &str, word: &str, library: &Library) -> Result<TargetSpec, Failure> {
     let word = match (word, &library.lib) {
         ("auto", Some(_)) => "cblas".to_owned(),
-        ("auto", None) => {
-            return sim::default_spec(problem)
-                .ok_or_else(|| Failure::usage(format!("no target has the problem {problem}")));
-        }
+        ("auto", None) => match sim::default_spec(problem) {
+            Some(model) => return Ok(model),
+            // What no model has, a library may have.
+            None => "cblas".to_owned(),
+        },
         (word, _) => word.to_owned(),
     };
     let spec: TargetSpec = word.parse().map_err(Failure::usage)?;

@@ -27,22 +27,31 @@ pub fn run() {
 
 /// The BLAS libraries in the usual folders.
 pub fn libraries() {
-    say!("cblas: any BLAS with sgemm and dgemm: shrinkfault gemm --target cblas --lib PATH");
+    say!("cblas: any BLAS with sgemm and dgemm: shrinkfault gemm --lib PATH, shrinkfault blas ROUTINE --lib PATH");
     let found = cblas::find();
     if found.is_empty() {
         say!("  none found in the usual folders");
     }
     for path in found {
         match cblas::describe(&path) {
-            Ok(d) => say!(
-                "  {:<10} {} ({}, {}-bit integers, {})",
-                "gemm",
-                d.path.display(),
-                d.name,
-                d.int_width,
-                d.interface
-            ),
-            Err(e) => say!("  {:<10} {}: {e}", "-", path.display()),
+            Ok(d) => {
+                say!("  {} ({}, {}-bit integers, {})", d.path.display(), d.name, d.int_width, d.interface);
+                say!("    {}", about(&d));
+            }
+            Err(e) => say!("  {}: {e}", path.display()),
         }
     }
+}
+
+/// What a library says of itself, and which problems it can be called for.
+fn about(d: &cblas::Description) -> String {
+    let missing: Vec<&str> = cblas::Routine::names().filter(|name| !d.routines.contains(name)).collect();
+    let routines = match &missing[..] {
+        [] => "all routines".to_owned(),
+        _ if d.routines.len() <= missing.len() => d.routines.join(" "),
+        _ => format!("all routines but {}", missing.join(", ")),
+    };
+    let more = if d.extras.is_empty() { String::new() } else { format!("; gemm also {}", d.extras.join(", ")) };
+    let core = d.core.as_ref().map_or_else(String::new, |core| format!("; core type {core}"));
+    format!("{routines}{more}{core}; {}", d.version)
 }

@@ -6,6 +6,12 @@ use super::expr::{Condition, Expr, ParseError};
 use super::operand::{Dim, ElementType, Gaps, Operand, Use};
 use super::param::{Domain, Param, Role, Value};
 
+/// The element type of an operand of this use under a value of `dtype`.
+fn element(value: &str, access: Use) -> Option<Dtype> {
+    let (read, written) = value.split_once('_').unwrap_or((value, value));
+    Dtype::from_name(if access.writes() { written } else { read })
+}
+
 /// Collects parameters first, then constraints and operands that mention them.
 #[derive(Debug)]
 pub struct Builder {
@@ -65,7 +71,8 @@ impl Builder {
         Ok(self)
     }
 
-    /// An operand whose element type is the parameter `dtype`.
+    /// An operand whose element type is the parameter `dtype`: in `bf16_f32` what is only read has the first type, what is
+    /// written the second.
     pub fn operand(&mut self, name: &str, access: Use, dims: &[(&str, &str)]) -> Result<&mut Self, ParseError> {
         let dims = dims
             .iter()
@@ -75,7 +82,7 @@ impl Builder {
             None => ElementType::Fixed(Dtype::F32),
             Some(param) => ElementType::Param {
                 param,
-                types: self.problem.params[param].texts().iter().filter_map(|t| Dtype::from_name(t)).collect(),
+                types: self.problem.params[param].texts().iter().filter_map(|t| element(t, access)).collect(),
             },
         };
         self.problem.operands.push(Operand {

@@ -1,5 +1,6 @@
 //! Element types: their size, and how small integers are written in them.
 
+use super::complex::{pack, unpack};
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
@@ -21,9 +22,13 @@ pub enum Dtype {
     F64,
     F8e4m3,
     F8e5m2,
+    /// Two `f32`: real part, imaginary part. Values are packed, see [`complex`](super::complex).
+    C64,
+    /// Two `f64`.
+    C128,
 }
 
-const ALL: [(Dtype, &str, u64, u32); 14] = [
+const ALL: [(Dtype, &str, u64, u32); 16] = [
     (Dtype::I8, "i8", 1, 7),
     (Dtype::U8, "u8", 1, 8),
     (Dtype::I16, "i16", 2, 15),
@@ -38,7 +43,13 @@ const ALL: [(Dtype, &str, u64, u32); 14] = [
     (Dtype::F64, "f64", 8, 53),
     (Dtype::F8e4m3, "f8e4m3", 1, 4),
     (Dtype::F8e5m2, "f8e5m2", 1, 3),
+    (Dtype::C64, "c64", 8, 24),
+    // 53 bits a part, of which packed values have 24.
+    (Dtype::C128, "c128", 16, 24),
 ];
+
+/// Bytes of the largest element.
+pub const LARGEST_ELEMENT: usize = 16;
 
 impl Dtype {
     fn row(self) -> &'static (Dtype, &'static str, u64, u32) {
@@ -62,6 +73,19 @@ impl Dtype {
         self.row().2
     }
 
+    pub fn is_complex(self) -> bool {
+        matches!(self, Dtype::C64 | Dtype::C128)
+    }
+
+    /// The type of the parts of a complex type; any other type itself.
+    pub fn real(self) -> Dtype {
+        match self {
+            Dtype::C64 => Dtype::F32,
+            Dtype::C128 => Dtype::F64,
+            other => other,
+        }
+    }
+
     /// Every integer up to 2 to this power is exact in the type (significand bits, the hidden one included).
     pub fn exact_bits(self) -> u32 {
         self.row().3
@@ -82,12 +106,17 @@ impl Dtype {
             Dtype::U32 => out[..4].copy_from_slice(&(value as u32).to_ne_bytes()),
             Dtype::I64 => out[..8].copy_from_slice(&(value as i64).to_ne_bytes()),
             Dtype::U64 => out[..8].copy_from_slice(&(value as u64).to_ne_bytes()),
+            Dtype::C64 | Dtype::C128 => {
+                let (part, (re, im)) = (self.real(), unpack(value));
+                part.encode(re, out);
+                part.encode(im, &mut out[part.bytes() as usize..]);
+            }
             Dtype::F8e4m3 | Dtype::F8e5m2 => return false,
         }
         true
     }
 
-    /// Reads one element; NaN where the type cannot be read here.
+    /// Reads one element; NaN where the type cannot be read here, or a complex number cannot be packed.
     pub fn decode(self, bytes: &[u8]) -> f64 {
         fn take<const N: usize>(bytes: &[u8]) -> [u8; N] {
             let mut out = [0; N];
@@ -107,6 +136,12 @@ impl Dtype {
             Dtype::U32 => f64::from(u32::from_ne_bytes(take(bytes))),
             Dtype::I64 => i64::from_ne_bytes(take(bytes)) as f64,
             Dtype::U64 => u64::from_ne_bytes(take(bytes)) as f64,
+            Dtype::C64 | Dtype::C128 => {
+                let part = self.real();
+                let (re, im) = (part.decode(bytes), part.decode(&bytes[part.bytes() as usize..]));
+                let small = |x: f64| x.fract() == 0.0 && x.abs() <= f64::from(1 << 24);
+                if small(re) && small(im) { pack(re, im) } else { f64::NAN }
+            }
             Dtype::F8e4m3 | Dtype::F8e5m2 => f64::NAN,
         }
     }
@@ -126,9 +161,9 @@ mod tests {
 
     #[test]
     fn small_integers_survive_every_writable_type() {
-        for row in ALL.iter().filter(|r| r.0.encode(0.0, &mut [0; 8])) {
+        for row in ALL.iter().filter(|r| r.0.encode(0.0, &mut [0; LARGEST_ELEMENT])) {
             for v in [0.0, 1.0, 2.0, 7.0, 100.0] {
-                let mut b = [0u8; 8];
+                let mut b = [0u8; LARGEST_ELEMENT];
                 row.0.encode(v, &mut b);
                 assert_eq!(row.0.decode(&b), v, "{}", row.1);
             }

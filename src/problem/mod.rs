@@ -1,9 +1,11 @@
 //! What can be called: parameters, constraints and operands as strided views.
 
 pub mod allgather;
+pub mod blas;
 pub mod builder;
 pub mod builtin;
 pub mod case;
+pub mod complex;
 pub mod contents;
 pub mod description;
 pub mod dtype;

@@ -1,106 +1,183 @@
-//! A CBLAS as a target of the problem gemm.
+//! A CBLAS as a target of the routines of BLAS.
 
-use super::{GemmCall, IntWidth, Library, Real, find};
-use crate::problem::{Dtype, Instance, Narrow, Problem, gemm};
+use super::invoke::{self, Arg, Int, Passed};
+use super::routine::{Kind, Routine, Slot, TYPES, Type, Variant, wanted, writes_elsewhere};
+use super::symbols::Interface;
+use super::{Choice, IntWidth, Library, find};
+use crate::problem::{Instance, Narrow, Problem, Role, Value};
 use crate::target::{Bases, Caps, Description, Footprint, Launched, Target, TargetSpec, whole_or_skipped};
+use std::ffi::c_void;
 use std::path::Path;
 
-/// A loaded library.
+/// One function of a library that cases can call.
+struct Function {
+    of: Type,
+    variant: Variant,
+    address: *mut c_void,
+    kind: Kind,
+    slots: Vec<Slot>,
+}
+
+/// A routine of a loaded library.
 pub struct Adapter {
     library: Library,
+    functions: Vec<Function>,
+    limits: Vec<Narrow>,
+    /// Arguments of the call under way.
+    args: Vec<Arg>,
 }
 
 impl Adapter {
-    /// Opens the library that the spec names, or the first one found.
+    /// Opens the library that the spec names, or the first one found, as its settings say.
     ///
     /// # Errors
-    /// One sentence, where there is none or it has no GEMM that can be called.
+    /// One sentence, where there is none or it does not have the routine.
     pub fn load(spec: &TargetSpec, problem: &Problem, int_width: Option<IntWidth>) -> Result<Adapter, String> {
-        Adapter::check(spec, problem)?;
-        let library = match &spec.library {
-            Some(path) => Library::open_with(Path::new(path), int_width).map_err(|e| e.to_string())?,
-            None => {
-                let path = find().into_iter().next();
-                let path = path.ok_or("no CBLAS was found; name its file with --lib".to_owned())?;
-                Library::open_with(&path, int_width).map_err(|e| e.to_string())?
-            }
+        let (routine, choice) = parse(spec, problem)?;
+        let path = match &spec.library {
+            Some(path) => path.into(),
+            None => find().into_iter().next().ok_or("no CBLAS was found; name its file with --lib".to_owned())?,
         };
-        Ok(Adapter { library })
+        let library = choice.open(Path::new(&path), int_width)?;
+        let functions = functions(&library, routine, problem);
+        if functions.is_empty() {
+            let names: Vec<String> = TYPES.iter().flat_map(|t| routine.functions(*t, Variant::Plain)).collect();
+            let names: Vec<String> = names.iter().filter_map(|n| library.exported(n)).collect();
+            let path = path.display();
+            return Err(match library.interface() {
+                Interface::Fortran => {
+                    format!("{path} has no CBLAS; without it only gemm is called, not {}", problem.name)
+                }
+                Interface::Cblas => format!("{path} has no {}: looked for {}", problem.name, names.join(", ")),
+            });
+        }
+        let limits = limits(&library, &functions, problem);
+        Ok(Adapter { library, functions, limits, args: vec![] })
     }
 
     /// Whether the spec is one of this family.
     ///
     /// # Errors
-    /// One sentence, where it says more than the family has, or the problem is not gemm.
+    /// One sentence, where it says something that the family does not have, or the problem is none of its routines.
     pub fn check(spec: &TargetSpec, problem: &Problem) -> Result<(), String> {
-        if problem.name != "gemm" {
-            return Err(format!("a CBLAS has no {}; cblas runs gemm", problem.name));
+        parse(spec, problem).map(drop)
+    }
+
+    /// The function of a case, or why there is none.
+    fn function(&self, instance: &Instance) -> Result<&Function, String> {
+        if writes_elsewhere(instance) {
+            return Err(format!("out={}: CBLAS writes its result to C", instance.word("out")));
         }
-        if !spec.model.is_empty() || !spec.settings.is_empty() {
-            return Err(format!("'{spec}': cblas takes no model and no settings; name the library with --lib"));
+        let (of, variant) = wanted(instance);
+        self.functions.iter().find(|f| Some(f.of) == of && f.variant == variant).ok_or_else(|| {
+            let dtype = instance.word("dtype");
+            match variant {
+                Variant::Plain => format!("dtype={dtype}: the library has no {} of that type", instance.problem.name),
+                Variant::Conj => format!("conj=true with dtype={dtype}: the library has no such function"),
+                Variant::Batch => {
+                    format!(
+                        "batch={} with dtype={dtype}: the library has no gemm_batch_strided",
+                        instance.word("batch")
+                    )
+                }
+            }
+        })
+    }
+}
+
+fn parse(spec: &TargetSpec, problem: &Problem) -> Result<(Routine, Choice), String> {
+    let routine = Routine::find(&problem.name).ok_or_else(|| {
+        let names: Vec<&str> = Routine::names().collect();
+        format!("a CBLAS has no {}; cblas runs {}", problem.name, names.join(", "))
+    })?;
+    if !spec.model.is_empty() {
+        return Err(format!("'{spec}': cblas takes no model; name the library with --lib"));
+    }
+    Ok((routine, Choice::read(spec)?))
+}
+
+fn functions(library: &Library, routine: Routine, problem: &Problem) -> Vec<Function> {
+    let mut all = vec![];
+    for of in TYPES {
+        for variant in [Variant::Plain, Variant::Conj, Variant::Batch] {
+            let Some(address) = library.function(&routine.functions(of, variant)) else { continue };
+            let (kind, args) = routine.prototype(of, variant);
+            if let Some(slots) = Slot::all(problem, &args) {
+                all.push(Function { of, variant, address, kind, slots });
+            }
         }
-        Ok(())
     }
+    all
 }
 
-/// What CBLAS has no argument for.
-fn unsupported(instance: &Instance) -> Option<String> {
-    let one_of = |name: &str, least: i64| (instance.get(name) != least).then(|| instance.word(name));
-    if let Some(out) = one_of("out", 0) {
-        return Some(format!("out={out}: CBLAS writes its result to C"));
+/// What of the problem the library has functions for.
+fn limits(library: &Library, functions: &[Function], problem: &Problem) -> Vec<Narrow> {
+    let types = |variant: Variant| functions.iter().filter(move |f| f.variant == variant).map(|f| f.of.dtype);
+    let mut limits =
+        vec![Narrow::OneOf { param: "dtype".into(), values: types(Variant::Plain).map(Value::from).collect() }];
+    for (param, plain, variant) in [("batch", "batch == 1", Variant::Batch), ("conj", "not conj", Variant::Conj)] {
+        if problem.param(param).is_some() {
+            let with = types(variant).map(|dtype| format!(" or dtype == '{dtype}'"));
+            let condition = format!("{plain}{}", with.collect::<String>());
+            limits.push(Narrow::Require { condition });
+        }
     }
-    if let Some(batch) = one_of("batch", 1) {
-        return Some(format!("batch={batch}: CBLAS computes one product"));
+    if problem.param("out").is_some() {
+        limits.push(Narrow::Set { param: "out".into(), value: "C".into() });
     }
-    match real(instance) {
-        Some(_) => None,
-        None => Some(format!("dtype={}: the cblas target calls sgemm and dgemm", instance.word("dtype"))),
+    if library.int_width() == IntWidth::I32 {
+        let passed = |name: &str| {
+            let int = |slot: &Slot| matches!(slot, Slot::Int { name: passed, .. } if *passed == name);
+            functions.iter().any(|f| f.slots.iter().any(int))
+        };
+        let ints = problem.params.iter().filter(|p| !p.is_choice() && p.role != Role::Offset && passed(&p.name));
+        limits.extend(ints.map(|p| Narrow::Range { param: p.name.clone(), min: p.least(), max: i32::MAX.into() }));
     }
+    let batched = functions.iter().any(|f| f.variant == Variant::Batch);
+    if library.version().name == "MKL" && batched {
+        // Its reference asks for whole matrices: each batch stride is at least the leading dimension times the columns.
+        for (stride, least) in [
+            ("strideA", "lda * if(transA == 'N', k, m)"),
+            ("strideB", "ldb * if(transB == 'N', n, k)"),
+            ("strideC", "ldc * n"),
+        ] {
+            limits.push(Narrow::Require { condition: format!("{stride} >= if(batch > 1, {least}, 0)") });
+        }
+    }
+    limits
 }
 
-fn real(instance: &Instance) -> Option<Real> {
-    match instance.view(gemm::C)?.dtype? {
-        Dtype::F32 => Some(Real::F32),
-        Dtype::F64 => Some(Real::F64),
-        _ => None,
-    }
-}
-
-fn call(instance: &Instance, bases: &dyn Bases) -> GemmCall {
-    let first = |operand: usize| {
-        let bytes = instance.view(operand).map_or(0, |v| v.offsets[0] * v.element_bytes);
-        bases.base(operand, 0).wrapping_offset(bytes as isize)
-    };
-    let factor = |name: &str| instance.word(name).parse().unwrap_or(f64::NAN);
-    GemmCall {
-        trans_a: instance.get("transA") == 1,
-        trans_b: instance.get("transB") == 1,
-        m: instance.get("m"),
-        n: instance.get("n"),
-        k: instance.get("k"),
-        alpha: factor("alpha"),
-        a: first(gemm::A),
-        lda: instance.get("lda"),
-        b: first(gemm::B),
-        ldb: instance.get("ldb"),
-        beta: factor("beta"),
-        c: first(gemm::C),
-        ldc: instance.get("ldc"),
+/// # Safety
+/// As for [`Target::launch`]; the library's integers have the width of `I`.
+unsafe fn run<I: Int>(library: &Library, f: &Function, args: &[Arg], result: *mut u8) {
+    // SAFETY: CBLAS has these prototypes under these names; a result has the type of operand r, which is mapped.
+    unsafe {
+        match f.kind {
+            Kind::Void(_) if library.interface() == Interface::Fortran => {
+                invoke::fortran_gemm::<I>(f.of.passed, f.address, args);
+            }
+            Kind::Void(prototype) => invoke::invoke::<I>(prototype, f.of.passed, f.address, args),
+            Kind::Number(prototype) => match f.of.passed {
+                Passed::Single | Passed::SingleComplex => {
+                    result.cast::<f32>().write_unaligned(invoke::number::<I, f32>(prototype, f.address, args));
+                }
+                Passed::Double | Passed::DoubleComplex => {
+                    result.cast::<f64>().write_unaligned(invoke::number::<I, f64>(prototype, f.address, args));
+                }
+            },
+            Kind::Index => {
+                let index = invoke::index::<I>(f.address, args);
+                // A build that returns an int leaves the upper half of the register undefined.
+                let index = if library.int_width() == IntWidth::I32 { index & 0xffff_ffff } else { index };
+                result.cast::<i64>().write_unaligned(index as i64);
+            }
+        }
     }
 }
 
 impl Target for Adapter {
     fn describe(&self) -> Description {
         let about = self.library.describe();
-        let mut limits = vec![
-            Narrow::OneOf { param: "dtype".into(), values: vec!["f32".into(), "f64".into()] },
-            Narrow::Set { param: "out".into(), value: "C".into() },
-            Narrow::Set { param: "batch".into(), value: 1.into() },
-        ];
-        if self.library.int_width() == IntWidth::I32 {
-            let range = |name: &str| Narrow::Range { param: name.into(), min: 1, max: i32::MAX.into() };
-            limits.extend(["m", "n", "k", "lda", "ldb", "ldc"].map(range));
-        }
         let name = match about.version.as_str() {
             "unknown" => about.name.clone(),
             version if version.starts_with(&about.name) => version.to_owned(),
@@ -108,7 +185,7 @@ impl Target for Adapter {
         };
         Description {
             title: format!("{name}, {} interface, {}-bit integers", about.interface, about.int_width),
-            limits,
+            limits: self.limits.clone(),
             identity: vec![],
             model: false,
         }
@@ -119,18 +196,34 @@ impl Target for Adapter {
     }
 
     fn footprint(&self, instance: &Instance, caps: &Caps) -> Footprint {
-        match unsupported(instance) {
-            Some(why) => Footprint::Refused(why),
-            None => whole_or_skipped(instance, caps),
+        match self.function(instance) {
+            Err(why) => Footprint::Refused(why),
+            Ok(_) => whole_or_skipped(instance, caps),
         }
     }
 
     unsafe fn launch(&mut self, instance: &Instance, _footprint: &Footprint, bases: &dyn Bases) -> Launched {
-        let Some(real) = real(instance) else {
-            return Launched { refused: unsupported(instance), ..Launched::default() };
-        };
-        // SAFETY: base pointers are aligned to the element at least; the rest is the caller's promise.
-        let outcome = unsafe { self.library.gemm(real, &call(instance, bases)) };
-        Launched { refused: outcome.err().map(|e| e.to_string()), ..Launched::default() }
+        let mut args = std::mem::take(&mut self.args);
+        args.clear();
+        let outcome = self.function(instance).and_then(|f| {
+            args.extend(f.slots.iter().map(|slot| slot.arg(instance, |operand| bases.base(operand, 0))));
+            let result = instance.problem.operand("r").map_or(std::ptr::null_mut(), |r| bases.base(r, 0));
+            match self.library.int_width() {
+                IntWidth::I32 => {
+                    // The limits say so already; a case from elsewhere must not be truncated.
+                    let wide = |arg: &Arg| matches!(arg, Arg::Int(value) if i32::try_from(*value).is_err());
+                    if let Some(Arg::Int(value)) = args.iter().find(|arg| wide(arg)) {
+                        return Err(format!("{value} does not fit the library's 32-bit int"));
+                    }
+                    // SAFETY: base pointers are aligned to the element at least; the rest is the caller's promise.
+                    unsafe { run::<i32>(&self.library, f, &args, result) };
+                }
+                // SAFETY: as above.
+                IntWidth::I64 => unsafe { run::<i64>(&self.library, f, &args, result) },
+            }
+            Ok(())
+        });
+        self.args = args;
+        Launched { refused: outcome.err(), ..Launched::default() }
     }
 }

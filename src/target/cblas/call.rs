@@ -1,17 +1,27 @@
-//! The prototypes of GEMM, the rules for its arguments, and the call.
+//! One plain GEMM: the rules for its arguments, and the call.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_void;
 
 use thiserror::Error;
 
+use super::invoke::{self, Arg, Int, Number, Passed, Prototype};
+use super::routine::{COLUMN_MAJOR, NO_TRANS, TRANS};
 use super::symbols::{Decoration, Exports, Interface};
-use super::width::IntWidth;
 
 /// The element type of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Real {
     F32,
     F64,
+}
+
+impl Real {
+    pub(super) fn passed(self) -> Passed {
+        match self {
+            Real::F32 => Passed::Single,
+            Real::F64 => Passed::Double,
+        }
+    }
 }
 
 /// `C = alpha * op(A) * op(B) + beta * C`, column-major. Sizes and leading dimensions count elements.
@@ -64,155 +74,60 @@ impl GemmCall {
         }
     }
 
-    fn ints<I: TryFrom<i64>>(&self) -> Result<[I; 6], Refusal> {
-        let fit = |name, value| I::try_from(value).map_err(|_| Refusal::DoesNotFit { name, value });
-        Ok([
-            fit("m", self.m)?,
-            fit("n", self.n)?,
-            fit("k", self.k)?,
-            fit("lda", self.lda)?,
-            fit("ldb", self.ldb)?,
-            fit("ldc", self.ldc)?,
-        ])
+    /// The arguments of the call in the order of CBLAS.
+    pub(super) fn args(&self) -> [Arg; 14] {
+        let trans = |transposed| Arg::Enum(if transposed { TRANS } else { NO_TRANS });
+        [
+            Arg::Enum(COLUMN_MAJOR),
+            trans(self.trans_a),
+            trans(self.trans_b),
+            Arg::Int(self.m),
+            Arg::Int(self.n),
+            Arg::Int(self.k),
+            Arg::Number(Number::new(self.alpha)),
+            Arg::Pointer(self.a.cast_mut()),
+            Arg::Int(self.lda),
+            Arg::Pointer(self.b.cast_mut()),
+            Arg::Int(self.ldb),
+            Arg::Number(Number::new(self.beta)),
+            Arg::Pointer(self.c),
+            Arg::Int(self.ldc),
+        ]
+    }
+
+    /// Whether every integer fits 32 bits.
+    pub(super) fn fits(&self) -> Result<(), Refusal> {
+        let ints =
+            [("m", self.m), ("n", self.n), ("k", self.k), ("lda", self.lda), ("ldb", self.ldb), ("ldc", self.ldc)];
+        match ints.into_iter().find(|(_, value)| i32::try_from(*value).is_err()) {
+            Some((name, value)) => Err(Refusal::DoesNotFit { name, value }),
+            None => Ok(()),
+        }
     }
 }
 
-/// `order, transA, transB, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc`; the enums of CBLAS are C ints.
-type CblasGemm<I, T> = unsafe extern "C" fn(c_int, c_int, c_int, I, I, I, T, *const T, I, *const T, I, T, *mut T, I);
-
-/// `transA, transB, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc`, then the lengths of the two characters.
-type FortranGemm<I, T> = unsafe extern "C" fn(
-    *const c_char,
-    *const c_char,
-    *const I,
-    *const I,
-    *const I,
-    *const T,
-    *const T,
-    *const I,
-    *const T,
-    *const I,
-    *const T,
-    *mut T,
-    *const I,
-    usize,
-    usize,
-);
-
-// The values of the enums in cblas.h.
-const COLUMN_MAJOR: c_int = 102;
-const NO_TRANS: c_int = 111;
-const TRANS: c_int = 112;
-
-/// One GEMM of one element type with ints of type `I`.
+/// The function of one gemm.
 #[derive(Clone, Copy)]
-pub(super) enum Function<I, T> {
-    Cblas(CblasGemm<I, T>),
-    Fortran(FortranGemm<I, T>),
-}
-
-impl<I: TryFrom<i64> + Copy, T: Copy> Function<I, T> {
-    /// # Safety
-    /// The library's ints must have the width of `I`, `letter` must name `T`.
-    unsafe fn load(exports: &Exports, interface: Interface, decoration: Decoration, letter: char) -> Option<Self> {
-        let name = decoration.gemm_name(interface, letter);
-        // SAFETY: the names of BLAS have the prototypes above; the caller vouches for the types.
-        unsafe {
-            match interface {
-                Interface::Cblas => exports.function(&name).map(Function::Cblas),
-                Interface::Fortran => exports.function(&name).map(Function::Fortran),
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for [`super::Library::gemm`].
-    pub(super) unsafe fn call(&self, call: &GemmCall, alpha: T, beta: T) -> Result<(), Refusal> {
-        call.check()?;
-        let [m, n, k, lda, ldb, ldc] = call.ints::<I>()?;
-        let (a, b, c) = (call.a.cast::<T>(), call.b.cast::<T>(), call.c.cast::<T>());
-        match *self {
-            Function::Cblas(gemm) => {
-                let transpose = |transposed| if transposed { TRANS } else { NO_TRANS };
-                let (ta, tb) = (transpose(call.trans_a), transpose(call.trans_b));
-                // SAFETY: the prototype is CBLAS's, the arguments obey its rules, the caller vouches for the memory.
-                unsafe { gemm(COLUMN_MAJOR, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) }
-            }
-            Function::Fortran(gemm) => {
-                let transpose = |transposed| {
-                    if transposed { c"T".as_ptr() } else { c"N".as_ptr() }
-                };
-                let (ta, tb) = (transpose(call.trans_a), transpose(call.trans_b));
-                // SAFETY: as above; every reference outlives the call.
-                unsafe { gemm(ta, tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1) }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// `sgemm` and `dgemm` with ints of type `I`.
-pub(super) struct Functions<I> {
-    pub(super) single: Function<I, f32>,
-    double: Function<I, f64>,
-}
-
-impl<I: TryFrom<i64> + Copy> Functions<I> {
-    /// # Safety
-    /// The library's ints must have the width of `I`.
-    pub(super) unsafe fn load(exports: &Exports, interface: Interface, decoration: Decoration) -> Option<Self> {
-        // SAFETY: the letters name the element types; the caller vouches for `I`.
-        unsafe {
-            Some(Functions {
-                single: Function::load(exports, interface, decoration, 's')?,
-                double: Function::load(exports, interface, decoration, 'd')?,
-            })
-        }
-    }
-
-    unsafe fn gemm(&self, real: Real, call: &GemmCall) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise is passed on.
-        unsafe {
-            match real {
-                Real::F32 => self.single.call(call, call.alpha as f32, call.beta as f32),
-                Real::F64 => self.double.call(call, call.alpha, call.beta),
-            }
-        }
-    }
-}
-
-/// The functions of a library, of the width that it really has.
-pub(super) enum Gemm {
-    I32(Functions<i32>),
-    I64(Functions<i64>),
+pub(super) struct Gemm {
+    pub(super) interface: Interface,
+    pub(super) address: *mut c_void,
 }
 
 impl Gemm {
-    /// # Safety
-    /// The library's ints must have `width`.
-    pub(super) unsafe fn load(
-        exports: &Exports,
-        interface: Interface,
-        decoration: Decoration,
-        width: IntWidth,
-    ) -> Option<Gemm> {
-        // SAFETY: `width` picks the type it names.
-        unsafe {
-            match width {
-                IntWidth::I32 => Functions::load(exports, interface, decoration).map(Gemm::I32),
-                IntWidth::I64 => Functions::load(exports, interface, decoration).map(Gemm::I64),
-            }
-        }
+    pub(super) fn load(exports: &Exports, interface: Interface, decoration: Decoration, letter: char) -> Option<Gemm> {
+        let address = exports.address(&decoration.gemm_name(interface, letter))?;
+        Some(Gemm { interface, address })
     }
 
     /// # Safety
-    /// As for [`super::Library::gemm`].
-    pub(super) unsafe fn call(&self, real: Real, call: &GemmCall) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise is passed on.
+    /// The library's ints have the width of `I`, and `passed` names the function's type; otherwise as for
+    /// [`super::Library::gemm`].
+    pub(super) unsafe fn call<I: Int>(self, passed: Passed, args: &[Arg]) {
+        // SAFETY: the names of BLAS have these prototypes; the caller vouches for the rest.
         unsafe {
-            match self {
-                Gemm::I32(functions) => functions.gemm(real, call),
-                Gemm::I64(functions) => functions.gemm(real, call),
+            match self.interface {
+                Interface::Cblas => invoke::invoke::<I>(Prototype::Gemm, passed, self.address, args),
+                Interface::Fortran => invoke::fortran_gemm::<I>(passed, self.address, args),
             }
         }
     }

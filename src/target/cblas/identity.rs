@@ -20,7 +20,7 @@ pub(super) struct Version {
     /// `OpenBLAS`, `BLIS`, `MKL`, `ATLAS`, or that no marker of these is exported.
     pub(super) name: &'static str,
     pub(super) text: String,
-    /// The core type that OpenBLAS or BLIS picked, where there is one.
+    /// The core type that OpenBLAS or BLIS picked, or the instructions that MKL uses, where it says.
     pub(super) core: Option<String>,
     /// Exported by the object that computes, which may be a dependency of the one that was opened.
     marker: Option<String>,
@@ -40,7 +40,8 @@ impl Version {
         }
         let marker = "MKL_Get_Version_String".to_string();
         if exports.address(&marker).is_some() {
-            return marked("MKL", mkl_version(exports, &marker).unwrap_or(UNKNOWN.into()), None, marker);
+            let text = mkl_version(exports, &marker).unwrap_or(UNKNOWN.into());
+            return marked("MKL", text, mkl_core(exports), marker);
         }
         let marker = "ATL_buildinfo".to_string();
         if exports.address(&marker).is_some() {
@@ -79,6 +80,23 @@ fn blis_core(exports: &Exports) -> Option<String> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
+/// The instructions for which MKL picked its kernels, in its own words.
+fn mkl_core(exports: &Exports) -> Option<String> {
+    /// `MKLVersion` of mkl_types.h.
+    #[repr(C)]
+    struct MklVersion {
+        numbers: [c_int; 3],
+        texts: [*const c_char; 4],
+    }
+    const PROCESSOR: usize = 2;
+    let mut version = MklVersion { numbers: [0; 3], texts: [std::ptr::null(); 4] };
+    // SAFETY: `void MKL_Get_Version(MKLVersion *)`.
+    unsafe { exports.function::<unsafe extern "C" fn(*mut MklVersion)>("MKL_Get_Version")?(&mut version) };
+    let text = version.texts[PROCESSOR];
+    // SAFETY: it is a static string that ends in NUL.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_string())
+}
+
 /// `void MKL_Get_Version_String(char *buffer, int length)`; the lower-case name is Fortran's.
 fn mkl_version(exports: &Exports, name: &str) -> Option<String> {
     let mut buffer = [0u8; 256];
@@ -87,36 +105,6 @@ fn mkl_version(exports: &Exports, name: &str) -> Option<String> {
         exports.function::<unsafe extern "C" fn(*mut c_char, c_int)>(name)?(buffer.as_mut_ptr().cast(), 255);
     }
     Some(CStr::from_bytes_until_nul(&buffer).ok()?.to_string_lossy().trim().to_string())
-}
-
-/// Asks the library to compute in the calling thread, and says how.
-pub(super) fn use_one_thread(exports: &Exports, decoration: Decoration) -> String {
-    if let Some(name) = exports.decorated(decoration, "openblas_set_num_threads") {
-        // SAFETY: `void openblas_set_num_threads(int)`.
-        if let Some(set) = unsafe { exports.function::<unsafe extern "C" fn(c_int)>(&name) } {
-            // SAFETY: one thread is always legal.
-            unsafe { set(1) };
-            return format!("1, set by {name}");
-        }
-    }
-    // SAFETY: `void bli_thread_set_num_threads(dim_t)`, a dim_t of one register; `void MKL_Set_Num_Threads(int)`.
-    let (blis, mkl) = unsafe {
-        (
-            exports.function::<unsafe extern "C" fn(isize)>("bli_thread_set_num_threads"),
-            exports.function::<unsafe extern "C" fn(c_int)>("MKL_Set_Num_Threads"),
-        )
-    };
-    if let Some(set) = blis {
-        // SAFETY: one thread is always legal.
-        unsafe { set(1) };
-        return "1, set by bli_thread_set_num_threads".to_string();
-    }
-    if let Some(set) = mkl {
-        // SAFETY: one thread is always legal.
-        unsafe { set(1) };
-        return "1, set by MKL_Set_Num_Threads".to_string();
-    }
-    "not set: no interface for it is exported".to_string()
 }
 
 /// The file that an address of code or data was loaded from.

@@ -1,7 +1,7 @@
 //! Finding libraries and opening them.
 
 use std::collections::{BTreeSet, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsString, c_void};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use libloading::os::unix as loader;
 use thiserror::Error;
 
-use super::call::{Functions, Gemm, GemmCall, Real, Refusal};
+use super::call::{Gemm, GemmCall, Real, Refusal};
 use super::identity::{self, Version};
+use super::routine::{Routine, TYPES, Type, Variant};
 use super::symbols::{Decoration, Exports, Interface};
+use super::threads::Threads;
 use super::width::{self, IntWidth};
 
 /// Why a library cannot be used.
@@ -50,12 +52,13 @@ const KEEP_APART: i32 = libc::RTLD_NODELETE;
 pub struct Library {
     path: PathBuf,
     exports: Exports,
-    gemm: Gemm,
+    /// sgemm and dgemm.
+    gemms: [Gemm; 2],
     interface: Interface,
     decoration: Decoration,
     int_width: IntWidth,
     evidence: String,
-    threads: String,
+    threads: Threads,
 }
 
 /// One line of a listing.
@@ -72,6 +75,12 @@ pub struct Description {
     pub evidence: String,
     /// As the library gives it, or "unknown".
     pub version: String,
+    /// The core type or instruction set that the library picked, where it says.
+    pub core: Option<String>,
+    /// Routines that can be called, by problem.
+    pub routines: Vec<&'static str>,
+    /// What gemm can do beside the four types: element types, strided batches.
+    pub extras: Vec<&'static str>,
 }
 
 impl Library {
@@ -80,12 +89,14 @@ impl Library {
     /// It stays loaded, because thread pools that some libraries start do not survive `dlclose`, and its calls to
     /// itself are kept away from other libraries in the process.
     pub fn open(path: &Path) -> Result<Library, CblasError> {
-        Library::open_with(path, None)
+        Library::open_with(path, None, 1)
     }
 
     /// Like [`Library::open`], with the integer width named by the user. Where the library exports several decorations,
     /// one that states this width is preferred. A named width that cannot be true is still an error.
-    pub fn open_with(path: &Path, int_width: Option<IntWidth>) -> Result<Library, CblasError> {
+    ///
+    /// `threads` is how many the library may use; [`Library::threads`] says how many it then has.
+    pub fn open_with(path: &Path, int_width: Option<IntWidth>, threads: u32) -> Result<Library, CblasError> {
         let path = checked(path)?;
         let flags = loader::RTLD_NOW | loader::RTLD_LOCAL | KEEP_APART;
         // SAFETY: loading runs the library's constructors; that is what the user asked for by naming it.
@@ -102,18 +113,16 @@ impl Library {
         let preferred = int_width.and_then(|_| offered.iter().find(states_named));
         let &(interface, decoration) = preferred.or(offered.first()).ok_or_else(no_gemm)?;
 
-        let threads = identity::use_one_thread(&exports, decoration);
+        let threads = Threads::set(&exports, decoration, threads);
         let version = Version::read(&exports, decoration);
         let config = (version.name == "OpenBLAS").then_some(version.text.as_str());
         let declared = width::declared(&exports, decoration, config);
-        // SAFETY: only `observe` uses these, with values that are legal in either width.
-        let probe = unsafe { Functions::<i64>::load(&exports, interface, decoration) }.ok_or_else(no_gemm)?;
-        // SAFETY: `probe` is this library's sgemm.
-        let observed = unsafe { width::observe(&probe.single) };
+        let load = |letter| Gemm::load(&exports, interface, decoration, letter).ok_or_else(no_gemm);
+        let gemms = [load('s')?, load('d')?];
+        // SAFETY: it is this library's sgemm, called with values that are legal in either width.
+        let observed = unsafe { width::observe(gemms[0]) };
         let (int_width, evidence) = width::decide(int_width, declared, &observed)?;
-        // SAFETY: the width was declared or observed, and both agree where both exist.
-        let gemm = unsafe { Gemm::load(&exports, interface, decoration, int_width) }.ok_or_else(no_gemm)?;
-        Ok(Library { path, exports, gemm, interface, decoration, int_width, evidence, threads })
+        Ok(Library { path, exports, gemms, interface, decoration, int_width, evidence, threads })
     }
 
     /// Calls GEMM, or refuses an argument that breaks the rules of BLAS or does not fit the library's ints.
@@ -122,8 +131,50 @@ impl Library {
     /// The operands must be aligned for `real`. Elements outside mapped memory are the caller's business: a library
     /// under test may fault on any call, so call it in a process that can be lost.
     pub unsafe fn gemm(&self, real: Real, call: &GemmCall) -> Result<(), Refusal> {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { self.gemm.call(real, call) }
+        call.check()?;
+        let args = call.args();
+        let gemm = self.gemms[usize::from(real == Real::F64)];
+        // SAFETY: the width was declared or observed, and both agree where both exist; the caller vouches for the rest.
+        unsafe {
+            match self.int_width {
+                IntWidth::I32 => {
+                    call.fits()?;
+                    gemm.call::<i32>(real.passed(), &args);
+                }
+                IntWidth::I64 => gemm.call::<i64>(real.passed(), &args),
+            }
+        }
+        Ok(())
+    }
+
+    /// The first of these functions, named without `cblas_`, that the library exports. Of a library without CBLAS, a gemm of
+    /// Fortran.
+    pub(super) fn function(&self, names: &[String]) -> Option<*mut c_void> {
+        names.iter().find_map(|name| self.exports.address(&self.exported(name)?))
+    }
+
+    /// The name under which a function would be exported.
+    pub(super) fn exported(&self, name: &str) -> Option<String> {
+        match self.interface {
+            Interface::Cblas => Some(self.decoration.c_name(&format!("cblas_{name}"))),
+            Interface::Fortran => {
+                let letter = name.strip_suffix("gemm").and_then(|l| l.chars().next()).filter(|_| name.len() == 5)?;
+                Some(self.decoration.gemm_name(Interface::Fortran, letter))
+            }
+        }
+    }
+
+    pub(super) fn interface(&self) -> Interface {
+        self.interface
+    }
+
+    /// Brand, version and core type.
+    pub(super) fn version(&self) -> Version {
+        Version::read(&self.exports, self.decoration)
+    }
+
+    pub(super) fn threads(&self) -> &Threads {
+        &self.threads
     }
 
     pub fn int_width(&self) -> IntWidth {
@@ -140,7 +191,25 @@ impl Library {
             int_width: self.int_width,
             evidence: self.evidence.clone(),
             version: version.text,
+            core: version.core,
+            routines: Routine::all().filter(|r| self.has(r, Variant::Plain, |_| true)).map(|r| r.problem).collect(),
+            extras: self.extras(),
         }
+    }
+
+    fn has(&self, routine: &Routine, variant: Variant, wanted: impl Fn(&Type) -> bool) -> bool {
+        TYPES.into_iter().filter(wanted).any(|of| self.function(&routine.functions(of, variant)).is_some())
+    }
+
+    fn extras(&self) -> Vec<&'static str> {
+        let Some(gemm) = Routine::find("gemm") else { return vec![] };
+        let mixed = TYPES.iter().map(|of| of.dtype).filter(|dtype| dtype.contains('_'));
+        let mut extras: Vec<&str> =
+            mixed.filter(|dtype| self.has(&gemm, Variant::Plain, |t| t.dtype == *dtype)).collect();
+        if self.has(&gemm, Variant::Batch, |_| true) {
+            extras.push("strided batches");
+        }
+        extras
     }
 
     /// What a report needs to name this library again. Reads and hashes the files: not for inner loops.
@@ -157,7 +226,7 @@ impl Library {
             ("interface".to_string(), format!("{} ({symbol})", self.interface)),
             ("decoration".to_string(), self.decoration.to_string()),
             ("int width".to_string(), format!("{} ({})", self.int_width, self.evidence)),
-            ("threads".to_string(), self.threads.clone()),
+            ("threads".to_string(), self.threads.to_string()),
         ];
         let mut seen = HashSet::new();
         let objects = [

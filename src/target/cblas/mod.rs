@@ -10,15 +10,19 @@
 //! [`Library::gemm`] answers [`Refusal`] without calling. A library that leaves the process over a legal call is
 //! therefore a crash of the caller's process, even if the exit status is 0.
 //!
-//! One file a concern: `library` finds and opens, `symbols` knows names, `width` knows the size of an int, `call` holds
-//! the prototypes, `identity` says which file answered.
+//! One file a concern: `library` finds and opens, `symbols` knows names, `width` knows the size of an int, `routine` lists
+//! the routines and their arguments, `invoke` holds the prototypes, `call` is the plain GEMM that opening a library tries,
+//! `identity` says which file answered, `choice` and `threads` set what picks its code path beside the shape.
 
 mod adapter;
 mod call;
+mod choice;
 mod identity;
+mod invoke;
 mod library;
+mod routine;
 mod symbols;
-mod text;
+mod threads;
 mod width;
 
 #[cfg(test)]
@@ -26,8 +30,9 @@ mod tests;
 
 pub use adapter::Adapter;
 pub use call::{GemmCall, Real, Refusal};
+pub use choice::Choice;
 pub use identity::NO_BRAND;
 pub use library::{CblasError, Description, Library, describe, find, find_file};
+pub use routine::{Routine, call_text};
 pub use symbols::{Decoration, Interface};
-pub use text::call_text;
 pub use width::IntWidth;

@@ -13,7 +13,8 @@
 use std::fmt;
 use std::ptr;
 
-use super::call::{Function, GemmCall};
+use super::call::{Gemm, GemmCall};
+use super::invoke::Passed;
 use super::library::CblasError;
 use super::symbols::{Decoration, Exports};
 
@@ -181,7 +182,7 @@ impl Drop for Span {
 ///
 /// # Safety
 /// `sgemm` must be a `sgemm` of either integer width, with the prototype's registers and words 64 bits wide.
-pub(super) unsafe fn observe(sgemm: &Function<i64, f32>) -> Observed {
+pub(super) unsafe fn observe(sgemm: Gemm) -> Observed {
     if !cfg!(all(target_pointer_width = "64", target_endian = "little")) {
         return Observed::Nothing("the test needs a 64-bit little-endian machine".to_string());
     }
@@ -210,7 +211,7 @@ pub(super) unsafe fn observe(sgemm: &Function<i64, f32>) -> Observed {
 ///
 /// # Safety
 /// As for [`observe`].
-unsafe fn second_element(sgemm: &Function<i64, f32>, span: &Span, operand: &str) -> Option<f32> {
+unsafe fn second_element(sgemm: Gemm, span: &Span, operand: &str) -> Option<f32> {
     span.set([5.0, NEAR_VALUE, FAR_VALUE]);
     let far = |name| if operand == name { FAR as i64 } else { 1 };
     // With lda under test one dot product of length two, else one row times two columns.
@@ -234,7 +235,7 @@ unsafe fn second_element(sgemm: &Function<i64, f32>, span: &Span, operand: &str)
         ldc: far("ldc"),
     };
     // SAFETY: see `observe`.
-    unsafe { sgemm.call(&call, 1.0, 0.0) }.ok()?;
+    unsafe { sgemm.call::<i64>(Passed::Single, &call.args()) };
     match operand {
         "lda" => Some(c[0] - 5.0 * b[0]),
         "ldb" => (c[0] == 5.0).then_some(c[1]),

@@ -52,7 +52,10 @@ fn describe(settings: &Settings) -> Description {
     let model = settings.model;
     Description {
         title: format!("built-in model {}, planted defect: {}", settings.kernel(), model.defect),
-        limits: vec![],
+        limits: match model.kind {
+            Kind::Gemm(_) => gemm::limits(),
+            Kind::AllGather { .. } => vec![],
+        },
         identity: vec![],
         model: true,
     }

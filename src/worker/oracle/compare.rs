@@ -6,6 +6,7 @@ use crate::device::Access;
 use crate::device::cpu::Canary;
 use crate::exec::verdict::{Wrong, WrongKind};
 use crate::problem::Contents;
+use crate::problem::dtype::LARGEST_ELEMENT;
 use crate::worker::anchor::host;
 
 /// What a comparison found.
@@ -125,7 +126,7 @@ impl Oracle {
                 if unsafe { scalar::all_same(region.dtype, values, row) } {
                     return;
                 }
-                let mut before = [0; 8];
+                let mut before = [0; LARGEST_ELEMENT];
                 for (i, value) in values.iter().enumerate() {
                     region.dtype.encode(*value, &mut before);
                     // SAFETY: as above.
@@ -165,7 +166,7 @@ unsafe fn is_untouched(canary: &Canary, region: &Region, contents: &dyn Contents
         // SAFETY: passed on.
         return unsafe { canary.first_difference(address, count) }.is_none();
     }
-    let mut before = [0; 8];
+    let mut before = [0; LARGEST_ELEMENT];
     region.dtype.encode(contents.input(region.operand, region.copy, index), &mut before);
     // SAFETY: passed on.
     before[..count] == unsafe { scalar::read(address, count) }[..count]

@@ -2,6 +2,8 @@
 
 use super::region::Row;
 use crate::problem::Dtype;
+use crate::problem::complex::unpack;
+use crate::problem::dtype::LARGEST_ELEMENT;
 use half::{bf16, f16};
 use std::ptr;
 
@@ -74,6 +76,26 @@ impl Scalar for bf16 {
     }
 }
 
+/// A complex element: real part, imaginary part.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Pair<T>(T, T);
+
+impl<T: Scalar> Scalar for Pair<T> {
+    fn of(value: f64) -> Pair<T> {
+        let (re, im) = unpack(value);
+        Pair(T::of(re), T::of(im))
+    }
+
+    fn equal(self, other: Pair<T>) -> bool {
+        self.0.equal(other.0) && self.1.equal(other.1)
+    }
+
+    fn same(self, other: Pair<T>) -> bool {
+        self.0.same(other.0) && self.1.same(other.1)
+    }
+}
+
 fn at(address: u64) -> *mut u8 {
     ptr::with_exposed_provenance_mut(address as usize)
 }
@@ -90,8 +112,10 @@ pub unsafe fn write(dtype: Dtype, values: &[f64], row: Row) {
             Dtype::F64 => write_as::<f64>(values, row),
             Dtype::F16 => write_as::<f16>(values, row),
             Dtype::Bf16 => write_as::<bf16>(values, row),
+            Dtype::C64 => write_as::<Pair<f32>>(values, row),
+            Dtype::C128 => write_as::<Pair<f64>>(values, row),
             other => {
-                let mut bytes = [0; 8];
+                let mut bytes = [0; LARGEST_ELEMENT];
                 for (i, value) in values.iter().enumerate() {
                     other.encode(*value, &mut bytes);
                     ptr::copy_nonoverlapping(bytes.as_ptr(), at(row.at(i)), other.bytes() as usize);
@@ -113,6 +137,8 @@ pub unsafe fn all_equal(dtype: Dtype, values: &[f64], row: Row) -> bool {
             Dtype::F64 => all(values, row, f64::equal),
             Dtype::F16 => all(values, row, f16::equal),
             Dtype::Bf16 => all(values, row, bf16::equal),
+            Dtype::C64 => all(values, row, Pair::<f32>::equal),
+            Dtype::C128 => all(values, row, Pair::<f64>::equal),
             other => elements(values, row, other).all(|(value, bytes)| other.decode(&bytes) == value),
         }
     }
@@ -130,8 +156,10 @@ pub unsafe fn all_same(dtype: Dtype, values: &[f64], row: Row) -> bool {
             Dtype::F64 => all(values, row, f64::same),
             Dtype::F16 => all(values, row, f16::same),
             Dtype::Bf16 => all(values, row, bf16::same),
+            Dtype::C64 => all(values, row, Pair::<f32>::same),
+            Dtype::C128 => all(values, row, Pair::<f64>::same),
             other => elements(values, row, other).all(|(value, bytes)| {
-                let mut written = [0; 8];
+                let mut written = [0; LARGEST_ELEMENT];
                 other.encode(value, &mut written);
                 written == bytes
             }),
@@ -140,18 +168,18 @@ pub unsafe fn all_same(dtype: Dtype, values: &[f64], row: Row) -> bool {
 }
 
 /// Values of a row and the bytes that are there.
-unsafe fn elements(values: &[f64], row: Row, dtype: Dtype) -> impl Iterator<Item = (f64, [u8; 8])> {
+unsafe fn elements(values: &[f64], row: Row, dtype: Dtype) -> impl Iterator<Item = (f64, [u8; LARGEST_ELEMENT])> {
     // SAFETY: the caller promises that the row is mapped.
     let bytes = move |i| unsafe { read(row.at(i), dtype.bytes() as usize) };
     values.iter().enumerate().map(move |(i, value)| (*value, bytes(i)))
 }
 
-/// The first `count` (at most 8) bytes at an address, the rest 0.
+/// The first `count` (at most [`LARGEST_ELEMENT`]) bytes at an address, the rest 0.
 ///
 /// # Safety
 /// The bytes are mapped for reading, and no other thread writes to them.
-pub unsafe fn read(address: u64, count: usize) -> [u8; 8] {
-    let mut bytes = [0; 8];
+pub unsafe fn read(address: u64, count: usize) -> [u8; LARGEST_ELEMENT] {
+    let mut bytes = [0; LARGEST_ELEMENT];
     // SAFETY: passed on.
     unsafe { ptr::copy_nonoverlapping(at(address), bytes.as_mut_ptr(), count) };
     bytes

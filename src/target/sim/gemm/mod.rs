@@ -13,12 +13,21 @@ use super::registry::GemmKind;
 use super::settings::Settings;
 use super::{describe, groups_of, identity};
 use crate::problem::gemm::{A, B, C, D};
-use crate::problem::{Dtype, Instance};
+use crate::problem::{Dtype, Instance, Narrow, Value};
 use crate::target::{Bases, Caps, Description, Footprint, Launched, Target};
 use half::{bf16, f16};
 use kernel::{Kernel, Local, Memory, run};
 use models::*;
 use shape::Shape;
+
+/// The models compute in one real type and transpose without conjugating.
+pub(super) fn limits() -> Vec<Narrow> {
+    let one_of = |param: &str, values: &[&str]| Narrow::OneOf {
+        param: param.to_owned(),
+        values: values.iter().map(|v| Value::from(*v)).collect(),
+    };
+    vec![one_of("transA", &["N", "T"]), one_of("transB", &["N", "T"]), one_of("dtype", &["f32", "f64", "f16", "bf16"])]
+}
 
 /// A gemm model with its settings.
 #[derive(Debug)]

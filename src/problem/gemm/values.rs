@@ -1,102 +1,9 @@
-//! D = alpha * op(A) * op(B) + beta * C, batched with strides, column-major as in BLAS.
+//! Values of a real GEMM.
 
-use super::builder::Builder;
-use super::contents::{Contents, hash, mix, run, small_nonzero};
-use super::description::Problem;
-use super::dtype::Dtype;
-use super::expr::ParseError;
-use super::instance::Instance;
-use super::operand::{Gaps, Use};
-use super::param::Role;
+use super::{A, B, C, D};
+use crate::problem::contents::{Contents, hash, mix, run, small_nonzero};
+use crate::problem::{Dtype, Instance};
 use std::cell::RefCell;
-
-/// Largest extent; libraries with 32-bit integers narrow it.
-const EXTENT: i64 = 1 << 34;
-/// Largest leading dimension, in elements.
-const LEADING: i64 = 1 << 34;
-/// Largest batch stride, in elements.
-const BATCH_STRIDE: i64 = 1 << 36;
-
-/// Operand indices, in declaration order.
-pub const A: usize = 0;
-pub const B: usize = 1;
-pub const C: usize = 2;
-pub const D: usize = 3;
-
-/// The description. Offsets of the elements of A, B and C (D), in elements from the base pointers:
-/// `offA + i*1 + l*lda` (N) or `offA + l*1 + i*lda` (T), `offB + l*1 + j*ldb` (N) or `offB + j*1 + l*ldb` (T),
-/// `offC + i + j*ldc`, each plus `batch * stride`. Source: the reference BLAS, and the strided batched calls of cuBLAS and rocBLAS.
-pub fn problem() -> Result<Problem, ParseError> {
-    let mut b = Builder::new("gemm");
-    b.choice("transA", &["N", "T"], "whether A is stored transposed")
-        .choice("transB", &["N", "T"], "whether B is stored transposed")
-        .integer("m", Role::Size, 1, EXTENT, "rows of op(A) and of C")
-        .integer("n", Role::Size, 1, EXTENT, "columns of op(B) and of C")
-        .integer("k", Role::Size, 1, EXTENT, "columns of op(A), rows of op(B)")
-        .integer("lda", Role::Stride, 1, LEADING, "leading dimension of A, elements")
-        .integer("ldb", Role::Stride, 1, LEADING, "leading dimension of B, elements")
-        .integer("ldc", Role::Stride, 1, LEADING, "leading dimension of C, elements")
-        .choice("out", &["C", "D"], "operand that receives the result: C in place, or a separate D")
-        .integer("ldd", Role::Stride, 1, LEADING, "leading dimension of D, elements")
-        .only_when("out == 'D'")?
-        .integer("batch", Role::Count, 1, 1 << 31, "number of products")
-        .integer("strideA", Role::Stride, 0, BATCH_STRIDE, "distance between two A, elements")
-        .only_when("batch > 1")?
-        .integer("strideB", Role::Stride, 0, BATCH_STRIDE, "distance between two B, elements")
-        .only_when("batch > 1")?
-        .integer("strideC", Role::Stride, 0, BATCH_STRIDE, "distance between two C, elements")
-        .only_when("batch > 1")?
-        .integer("strideD", Role::Stride, 0, BATCH_STRIDE, "distance between two D, elements")
-        .only_when("batch > 1 and out == 'D'")?
-        .choice("dtype", &["f32", "f64", "f16", "bf16"], "element type of all operands")
-        .choice("alpha", &["1", "-2"], "factor of the product")
-        .choice("beta", &["0", "1", "-1"], "factor of C; 0 means C is not read")
-        .integer("offA", Role::Offset, 0, LEADING, "elements before the first element of A")
-        .integer("offB", Role::Offset, 0, LEADING, "elements before the first element of B")
-        .integer("offC", Role::Offset, 0, LEADING, "elements before the first element of C");
-    b.constraint("lda >= if(transA == 'T', k, m)")?
-        .constraint("ldb >= if(transB == 'T', n, k)")?
-        .constraint("ldc >= m")?
-        .constraint("ldd >= if(out == 'D', m, 1)")?
-        .constraint("strideC >= if(batch > 1, (n - 1) * ldc + m, 0)")?
-        .constraint("strideD >= if(batch > 1 and out == 'D', (n - 1) * ldd + m, 0)")?
-        .work("m * n * k * batch")?;
-    b.operand(
-        "A",
-        Use::Read,
-        &[("m", "if(transA == 'T', lda, 1)"), ("k", "if(transA == 'T', 1, lda)"), ("batch", "strideA")],
-    )?
-    .with(|b, o| {
-        o.offset = Some(b.expr("offA")?);
-        o.gaps = Gaps::Read;
-        Ok(())
-    })?
-    .operand(
-        "B",
-        Use::Read,
-        &[("k", "if(transB == 'T', ldb, 1)"), ("n", "if(transB == 'T', 1, ldb)"), ("batch", "strideB")],
-    )?
-    .with(|b, o| {
-        o.offset = Some(b.expr("offB")?);
-        o.gaps = Gaps::Read;
-        Ok(())
-    })?
-    .operand("C", Use::ReadWrite, &[("m", "1"), ("n", "ldc"), ("batch", "strideC")])?
-    .with(|b, o| {
-        o.offset = Some(b.expr("offC")?);
-        o.gaps = Gaps::Read;
-        o.defined_when = Some(b.condition("beta != '0'")?);
-        o.read_only_when = Some(b.condition("out == 'D'")?);
-        Ok(())
-    })?
-    .operand("D", Use::Write, &[("m", "1"), ("n", "ldd"), ("batch", "strideD")])?
-    .with(|b, o| {
-        o.gaps = Gaps::Read;
-        o.when = Some(b.condition("out == 'D'")?);
-        Ok(())
-    })?;
-    Ok(b.finish())
-}
 
 /// Largest factor of A, B and C, and of alpha.
 const LARGEST: i64 = 2;
@@ -108,7 +15,7 @@ const PANEL: i64 = 1 << 24;
 
 /// Elements of A and B are a function of their offset from the first one, not of their index: with a small batch stride
 /// one element belongs to several products.
-struct Gemm {
+pub(super) struct Gemm {
     /// Start of the hash, by operand.
     keys: [u64; 3],
     k: i64,
@@ -236,8 +143,8 @@ impl Gemm {
     }
 }
 
-/// Values of one GEMM case.
-pub fn contents(instance: &Instance, seed: u64) -> Box<dyn Contents> {
+/// Values of one case.
+pub(super) fn contents(instance: &Instance, seed: u64) -> Box<dyn Contents> {
     let (m, n, batch) = (instance.get("m"), instance.get("n"), instance.get("batch"));
     let mut gemm = sparse(instance, seed);
     let size = |x: i64| i128::from(x) * i128::from(gemm.k) * i128::from(batch);
@@ -259,7 +166,7 @@ pub fn contents(instance: &Instance, seed: u64) -> Box<dyn Contents> {
 }
 
 /// Values that are computed one by one.
-fn sparse(instance: &Instance, seed: u64) -> Gemm {
+pub(super) fn sparse(instance: &Instance, seed: u64) -> Gemm {
     let out = if instance.word("out") == "D" { D } else { C };
     let dtype = instance.view(out).and_then(|v| v.dtype).unwrap_or(Dtype::F32);
     let number = |name: &str| instance.word(name).parse::<i64>().unwrap_or(1);
@@ -347,121 +254,6 @@ impl Contents for Gemm {
             let (i, j) = if dim == 0 { (i + step, j) } else { (i, j + step) };
             let old = if self.beta == 0 { 0 } else { self.beta * self.c(i, j, z) };
             *out = self.alpha as f64 * *out + old as f64;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::problem::{Case, Placement, Value};
-    use std::sync::Arc;
-
-    fn instance(pairs: &[(&str, Value)]) -> Instance {
-        let problem = Arc::new(problem().unwrap());
-        let named = pairs.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
-        let params = problem.complete(&named).unwrap();
-        problem.instance(Case { params, knobs: Default::default(), placement: Placement::END }).unwrap()
-    }
-
-    #[test]
-    fn unnamed_leading_dimensions_are_packed() {
-        let i = instance(&[("m", 608.into()), ("n", 5376.into()), ("k", 21504.into()), ("transB", "T".into())]);
-        assert_eq!((i.get("lda"), i.get("ldb"), i.get("ldc")), (608, 5376, 608));
-        assert_eq!(i.view(B).unwrap().highest(0), 5376 * 21504 - 1);
-        assert!(i.view(D).is_none());
-    }
-
-    #[test]
-    fn sums_stay_exact_in_bf16_for_any_k() {
-        for k in [1, 30, 31, 32, 33, 1000, 21504] {
-            let i = instance(&[("m", 2.into()), ("n", 2.into()), ("k", k.into()), ("dtype", "bf16".into())]);
-            let c = contents(&i, 7);
-            let size: f64 = (0..k).map(|l| (c.input(A, 0, &[0, l, 0]) * c.input(B, 0, &[l, 1, 0])).abs()).sum();
-            assert!(size > 0.0 && size * 2.0 + 2.0 <= 256.0, "k = {k}: {size}");
-            let sum: f64 = (0..k).map(|l| c.input(A, 0, &[0, l, 0]) * c.input(B, 0, &[l, 1, 0])).sum();
-            assert_eq!(c.expected(C, 0, &[0, 1, 0]), sum);
-        }
-    }
-
-    #[test]
-    fn the_sparse_form_gives_the_same_values_as_the_dense_one() {
-        for (k, dtype, trans) in [(9, "f32", "N"), (100, "bf16", "N"), (100, "bf16", "T"), (600, "f16", "T")] {
-            let i = instance(&[
-                ("m", 5.into()),
-                ("n", 4.into()),
-                ("k", k.into()),
-                ("batch", 3.into()),
-                ("strideA", 7.into()),
-                ("beta", "-1".into()),
-                ("dtype", dtype.into()),
-                ("transA", trans.into()),
-            ]);
-            let (dense, sparse) = (contents(&i, 3), sparse(&i, 3));
-            for (x, y, z) in (0..5).flat_map(|x| (0..4).flat_map(move |y| (0..3).map(move |z| (x, y, z)))) {
-                assert_eq!(dense.expected(C, 0, &[x, y, z]), sparse.expected(C, 0, &[x, y, z]));
-                let terms = |l| dense.input(A, 0, &[x, l, z]) * dense.input(B, 0, &[l, y, z]);
-                let sum: f64 = (0..k).map(terms).sum();
-                assert_eq!(dense.expected(C, 0, &[x, y, z]), sum - dense.input(C, 0, &[x, y, z]));
-                assert!((0..k).map(|l| terms(l).abs()).sum::<f64>() > 0.0);
-            }
-        }
-    }
-
-    #[test]
-    fn a_row_holds_what_its_elements_hold() {
-        for (m, k, trans) in [(9, 20, "N"), (150, 9000, "T"), (3, 40, "N"), (1, 1, "N")] {
-            let i = instance(&[
-                ("m", m.into()),
-                ("n", 3.into()),
-                ("k", k.into()),
-                ("batch", 2.into()),
-                ("alpha", "-2".into()),
-                ("beta", "1".into()),
-                ("transA", trans.into()),
-            ]);
-            let both = [contents(&i, 11), Box::new(sparse(&i, 11)) as Box<dyn Contents>];
-            let dims = [(A, 0), (A, 1), (A, 2), (B, 0), (B, 1), (B, 2), (C, 0), (C, 1), (C, 2)];
-            for ((operand, dim), c) in dims.into_iter().flat_map(|d| both.iter().map(move |c| (d, c))) {
-                let first = [0, 1, 0].map(|at| if i.view(operand).unwrap().dims[1].extent > 1 { at } else { 0 });
-                let rest = i.view(operand).unwrap().dims[dim].extent - first[dim];
-                let (mut index, mut row) = (first, vec![0.0; rest.min(200) as usize]);
-                let at = |x: usize| {
-                    let mut at = first;
-                    at[dim] += x as i64;
-                    at
-                };
-                c.input_run(operand, 0, &mut index, dim, &mut row);
-                assert_eq!(index, first);
-                row.iter().enumerate().for_each(|(x, v)| assert_eq!(*v, c.input(operand, 0, &at(x))));
-                if operand == C {
-                    c.expected_run(C, 0, &mut index, dim, &mut row);
-                    assert_eq!(index, first);
-                    row.iter().enumerate().for_each(|(x, v)| assert_eq!(*v, c.expected(C, 0, &at(x))));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn elements_that_several_products_share_have_one_value() {
-        for (stride, trans, dtype) in [(0, "N", "f32"), (1, "T", "bf16"), (3, "N", "bf16"), (50, "N", "f16")] {
-            let i = instance(&[
-                ("m", 4.into()),
-                ("k", 300.into()),
-                ("lda", 310.into()),
-                ("batch", 4.into()),
-                ("strideA", stride.into()),
-                ("dtype", dtype.into()),
-                ("transA", trans.into()),
-            ]);
-            let (c, view) = (contents(&i, 5), i.view(A).unwrap());
-            let mut at = std::collections::HashMap::new();
-            for (x, l, z) in (0..4).flat_map(|x| (0..300).flat_map(move |l| (0..4).map(move |z| (x, l, z)))) {
-                let index = [x, l, z];
-                let value = c.input(A, 0, &index);
-                assert_eq!(*at.entry(view.offset_of(0, &index)).or_insert(value), value);
-            }
         }
     }
 }
