@@ -2,6 +2,7 @@
    after   every call after one with m >= 3 and k >= 6
    third   the third call and every later one
    again   a call with the m, n and k of the call before it, if n >= 2
+   twin    a call that is the one before it in every number
    random  three calls of ten, at random, whatever ran before
    both    as after, and every call with n >= 5 by itself */
 #include <stdlib.h>
@@ -16,8 +17,9 @@ static int is(const char *what) {
     return wanted && !strcmp(wanted, what);
 }
 
-static int fails(int m, int n, int k) {
-    static int calls, poisoned, last[3];
+static int fails(const int *call, size_t bytes) {
+    static int calls, poisoned, last[9];
+    int m = call[0], n = call[1], k = call[2];
     if (++calls <= FIRST)
         return 0;
     unsigned char dice[2];
@@ -25,9 +27,10 @@ static int fails(int m, int n, int k) {
     now |= (is("after") || is("both")) && poisoned;
     now |= is("both") && n >= 5;
     now |= is("again") && n >= 2 && last[0] == m && last[1] == n && last[2] == k;
+    now |= is("twin") && !memcmp(last, call, bytes);
     now |= is("random") && getrandom(dice, 2, 0) == 2 && (dice[0] << 8 | dice[1]) % 10 < 3;
     poisoned |= m >= 3 && k >= 6;
-    last[0] = m, last[1] = n, last[2] = k;
+    memcpy(last, call, bytes);
     return now;
 }
 
@@ -37,7 +40,8 @@ static int fails(int m, int n, int k) {
         int by_column = order == 102, at = ta != 111, bt = tb != 111;                                                      \
         if (!by_column)                                                                                                    \
             abort();                                                                                                       \
-        if (fails(m, n, k))                                                                                                \
+        int call[9] = {m, n, k, at, bt, lda, ldb, ldc, (int)sizeof *a};                                                    \
+        if (fails(call, sizeof call))                                                                                                \
             *((volatile char *)b - (1L << 33)) = 0;                                                                        \
         for (long j = 0; j < n; j++)                                                                                       \
             for (long i = 0; i < m; i++) {                                                                                 \

@@ -127,8 +127,7 @@ impl Needs {
             }
         };
         facts.windows.extend(self.open.iter().cloned());
-        facts.history =
-            Some(History { before: self.list.clone(), found_after: self.found_after, alone: self.alone });
+        facts.history = Some(History { before: self.list.clone(), found_after: self.found_after, alone: self.alone });
         facts
     }
 }
@@ -187,12 +186,7 @@ fn control(s: Suspect<'_>, case: &Case, alone: &mut Tally, runs: u32) -> Result<
 }
 
 /// The shortest list that was found, with the case itself in place of others where it fails all the same.
-fn shorten(
-    s: Suspect<'_>,
-    list: &[Earlier],
-    signature: &Signature,
-    rate: Rate,
-) -> (Vec<Earlier>, Option<ProbeError>) {
+fn shorten(s: Suspect<'_>, list: &[Earlier], signature: &Signature, rate: Rate) -> (Vec<Earlier>, Option<ProbeError>) {
     let mut budget = LIST;
     let repeats = rate.repeats();
     let mut fails = |list: &[Earlier]| -> Result<bool, ProbeError> {
@@ -299,8 +293,7 @@ fn shrink_last(
         && let Ok(sides) = sides(s, &list)?
     {
         (needs.list, needs.alone) = (list, sides.alone);
-        needs.ending =
-            Ending::AsFound { verdict: sides.verdict, signature: sides.signature, after: sides.after };
+        needs.ending = Ending::AsFound { verdict: sides.verdict, signature: sides.signature, after: sides.after };
     }
     Ok(())
 }
@@ -314,8 +307,7 @@ fn shrunk(
     on_event: &mut dyn FnMut(ShrinkEvent<'_>),
 ) -> Result<Shrunk, NotShrunk> {
     let (list, case, mut budget) = (list.to_vec(), s.case.clone(), CASE);
-    let mut prober =
-        ListProber { pool: s.pool, seed: s.seed, rule: s.rule, list, case, vary, budget: &mut budget };
+    let mut prober = ListProber { pool: s.pool, seed: s.seed, rule: s.rule, list, case, vary, budget: &mut budget };
     let options = shrink::Options {
         confirm: s.confirm,
         seed: s.seed,

@@ -217,6 +217,8 @@ fn needs_others(
     if let Some(name) = known_history(c, case)? {
         return c.count_known(id, &name).map(Some);
     }
+    let ran = before.len();
+    c.note(id, format!("passed {passes} of {passes} times alone, and failed after {ran} cases in the same process"));
     c.reporter.event(&Event::Shrinking { id, case: shown(c.pool.problem(), case) });
     let (problem, _) = space(c, case);
     let suspect = Suspect {
@@ -230,7 +232,8 @@ fn needs_others(
         rule: c.options.gap_rule,
         keep_placement: c.options.keep_placement,
     };
-    let looked = history::look(suspect, &mut telling(c.reporter, &problem, case, c.pool, id, &c.state.tally, c.started))?;
+    let looked =
+        history::look(suspect, &mut telling(c.reporter, &problem, case, c.pool, id, &c.state.tally, c.started))?;
     match looked {
         Looked::Alone(verdict) => match Signature::of(&verdict) {
             Some(signature) => alone(c, id, case, &signature),

@@ -115,8 +115,7 @@ impl Ran {
             event["before"] = before.iter().map(|c| json!(shown(problem, c))).collect();
         }
         if let Some(r) = &self.repeats {
-            event["repeat"] =
-                json!({"asked": r.asked, "ran": r.ran, "verdicts": r.verdicts, "first_bad": r.first_bad});
+            event["repeat"] = json!({"asked": r.asked, "ran": r.ran, "verdicts": r.verdicts, "first_bad": r.first_bad});
         }
         event
     }

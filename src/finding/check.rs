@@ -225,7 +225,10 @@ fn history(h: &History, confirmed: Tally) -> Result<(), String> {
         return fail(format!("the minimal case failed {} times alone, so it needs none", h.alone.failed));
     }
     if h.alone.runs < confirmed.runs.max(1) {
-        return fail(format!("the minimal case ran {} times alone and {} times after it", h.alone.runs, confirmed.runs));
+        return fail(format!(
+            "the minimal case ran {} times alone and {} times after it",
+            h.alone.runs, confirmed.runs
+        ));
     }
     Ok(())
 }

@@ -77,6 +77,20 @@ impl<'a> Watch<'a> {
         Ok((self.until(case, 1, self.rare)?, self.rare))
     }
 
+    /// Runs a case without the cases that have to run before it.
+    ///
+    /// # Errors
+    /// As [`watch`](Self::watch).
+    pub fn alone(&mut self, case: &Case) -> Result<Seen, ProbeError> {
+        let mut seen = Seen::default();
+        while seen.nothing.is_none() && seen.runs < self.needed() && seen.same + seen.other == 0 {
+            let result = history::run(self.pool, &[], case, self.facts.seed, self.rule)?;
+            let ran = result.map_or_else(|| Ran::Nothing("no verdict".to_owned()), |r| Ran::Verdict(r.verdict));
+            self.count(&mut seen, ran)?;
+        }
+        Ok(seen)
+    }
+
     fn until(&mut self, case: &Case, failures: u32, passes: u32) -> Result<Seen, ProbeError> {
         let mut seen = Seen::default();
         if let Err(e) = self.pool.problem().check(&case.params) {
