@@ -47,7 +47,9 @@ impl Folder {
     }
 
     fn hunt(&self, how: &str, words: &str) -> Run {
-        self.on_the_library(how, &format!("gemm --cases 1000 --jobs 2 --regressions none {words}"))
+        let cases = if words.contains("--cases") { "" } else { "--cases 500" };
+        let words = format!("gemm {cases} --max-work 10000 --jobs 2 --regressions none {words}");
+        self.on_the_library(how, &words)
     }
 
     /// The findings, read as TOML.
@@ -90,7 +92,7 @@ fn the_fewest_cases_that_have_to_run_first_are_found_and_filed() {
     for seed in 1..=count(1, 8) {
         for (how, list, minimal) in &expected {
             let f = Folder::new().unwrap();
-            f.hunt(how, &format!("--seed {seed} --max-work 100000")).expect(1);
+            f.hunt(how, &format!("--seed {seed}")).expect(1);
             let files = f.files();
             assert_eq!(files.len(), 1, "{how}, seed {seed}");
             let finding = &files[0];
@@ -108,7 +110,7 @@ fn a_failure_at_random_is_flaky_and_needs_no_history() {
     let Some(_) = Folder::new() else { return };
     for seed in 1..=count(3, 30) {
         let f = Folder::new().unwrap();
-        f.hunt("random", &format!("--seed {seed} --max-work 100000")).expect(1);
+        f.hunt("random", &format!("--seed {seed}")).expect(1);
         let finding = &f.files()[0];
         assert!(finding.get("history").is_none(), "seed {seed}: {finding}");
         let rate = finding["confirmation"]["failure_rate"].as_array().unwrap();
@@ -120,7 +122,7 @@ fn a_failure_at_random_is_flaky_and_needs_no_history() {
 #[test]
 fn a_finding_is_run_shrunk_and_replayed_after_its_cases_and_known_again() {
     let Some(f) = Folder::new() else { return };
-    f.hunt("again", "--seed 5 --max-work 100000").expect(1);
+    f.hunt("again", "--seed 5").expect(1);
     let file = f.file();
     let title = f.files()[0]["title"].as_str().unwrap().to_owned();
     assert!(title.ends_with(", in run 2 of one process"), "{title}");
@@ -147,7 +149,7 @@ fn a_finding_is_run_shrunk_and_replayed_after_its_cases_and_known_again() {
     assert_eq!(outcome("third", 0), "fixed");
 
     // Another seed comes upon it again: its list explains what fails there.
-    let again = f.hunt("again", "--seed 6 --max-work 100000 --keep-going").expect(0).summary();
+    let again = f.hunt("again", "--seed 6 --keep-going").expect(0).summary();
     assert!(again["known"].as_object().unwrap().values().all(|n| n.as_u64() > Some(0)), "{again}");
     assert_eq!(findings(&f.out()).len(), 1);
 }
@@ -155,7 +157,7 @@ fn a_finding_is_run_shrunk_and_replayed_after_its_cases_and_known_again() {
 #[test]
 fn a_case_that_fails_without_the_list_too_is_another_failure() {
     let Some(f) = Folder::new() else { return };
-    f.hunt("after", "--seed 1 --max-work 100000").expect(1);
+    f.hunt("after", "--seed 1").expect(1);
     let file = f.file();
     let text = std::fs::read_to_string(&file).unwrap();
     // The same list before a case that fails by itself.
@@ -171,7 +173,7 @@ fn a_case_that_fails_without_the_list_too_is_another_failure() {
 #[test]
 fn failures_that_need_others_and_failures_that_do_not_are_two_findings() {
     let Some(f) = Folder::new() else { return };
-    f.hunt("both", "--seed 2 --max-work 100000 --keep-going --cases 2000").expect(1);
+    f.hunt("both", "--seed 2 --keep-going --cases 2000").expect(1);
     let mut found: Vec<(bool, [i64; 3])> =
         f.files().iter().map(|t| (t.contains_key("history"), mnk(&t["minimal"]))).collect();
     found.sort();
@@ -192,7 +194,7 @@ fn repeats_find_what_takes_a_second_call() {
     assert_eq!((&clean["verdicts"]["pass"], clean["first_bad"].as_u64()), (&5.into(), None), "{clean}");
 
     // No case follows itself in a hunt, unless it is repeated.
-    let words = "--seed 4 --max-work 100000 --cases 320";
+    let words = "--seed 4 --cases 320";
     f.hunt("twin", words).expect(0);
     f.hunt("twin", &format!("{words} --repeat 2")).expect(1);
     assert_eq!(before(&f.files()[0]), [([1, 1, 1], true)]);
@@ -209,7 +211,7 @@ fn repeats_find_what_takes_a_second_call() {
 fn the_list_of_cases_is_the_same_with_and_without_repeats() {
     let Some(f) = Folder::new() else { return };
     let digests = |more: &str| {
-        let summary = f.hunt("nothing", &format!("--seed 9 --max-work 100000 --cases 320 {more}")).expect(0).summary();
+        let summary = f.hunt("nothing", &format!("--seed 9 --cases 320 {more}")).expect(0).summary();
         (summary["case_digest"].clone(), summary["verdict_digest"].clone(), summary["tally"]["pass"].clone())
     };
     assert_eq!(digests(""), digests("--repeat 3"));

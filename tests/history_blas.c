@@ -4,7 +4,7 @@
    again   a call with the m, n and k of the call before it, if n >= 2
    twin    a call that is the one before it in every number
    random  three calls of ten, at random, whatever ran before
-   both    as after, and every call with n >= 5 by itself */
+   both    as after, and every call with n >= 5 by itself, far before C */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,14 +18,15 @@ static int is(const char *what) {
 }
 
 static int fails(const int *call, size_t bytes) {
-    static int calls, poisoned, last[9];
+    static int calls, poisoned, last[11];
     int m = call[0], n = call[1], k = call[2];
     if (++calls <= FIRST)
         return 0;
     unsigned char dice[2];
     int now = is("third") && calls >= FIRST + 3;
     now |= (is("after") || is("both")) && poisoned;
-    now |= is("both") && n >= 5;
+    if (is("both") && n >= 5)
+        now = 2;
     now |= is("again") && n >= 2 && last[0] == m && last[1] == n && last[2] == k;
     now |= is("twin") && !memcmp(last, call, bytes);
     now |= is("random") && getrandom(dice, 2, 0) == 2 && (dice[0] << 8 | dice[1]) % 10 < 3;
@@ -40,8 +41,11 @@ static int fails(const int *call, size_t bytes) {
         int by_column = order == 102, at = ta != 111, bt = tb != 111;                                                      \
         if (!by_column)                                                                                                    \
             abort();                                                                                                       \
-        int call[9] = {m, n, k, at, bt, lda, ldb, ldc, (int)sizeof *a};                                                    \
-        if (fails(call, sizeof call))                                                                                                \
+        int call[11] = {m, n, k, ta, tb, lda, ldb, ldc, (int)sizeof *a, (int)alpha, (int)beta};                            \
+        int failure = fails(call, sizeof call);                                                                            \
+        if (failure == 2)                                                                                                  \
+            *((volatile char *)c - (1L << 33)) = 0;                                                                        \
+        if (failure)                                                                                                \
             *((volatile char *)b - (1L << 33)) = 0;                                                                        \
         for (long j = 0; j < n; j++)                                                                                       \
             for (long i = 0; i < m; i++) {                                                                                 \

@@ -8,7 +8,7 @@ use crate::exec::{ProbeError, Signature, Verdict};
 use crate::finding::{Confirmation, Facts, History, Tally};
 use crate::problem::{Case, Problem};
 use crate::report::event::FindingSummary;
-use crate::shrink::{self, NotShrunk, Rate, ShrinkEvent, Shrunk, list};
+use crate::shrink::{self, Key, NotShrunk, Rate, ShrinkEvent, Shrunk, list};
 
 /// Replays that the search for the shortest list may take, and launches in all of them.
 const LIST: Budget = Budget { replays: 400, launches: 1 << 18 };
@@ -46,7 +46,7 @@ pub enum Looked {
 }
 
 /// A confirmed failure that needs a history.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Needs {
     pub list: Vec<Earlier>,
     pub found_after: u32,
@@ -59,7 +59,7 @@ pub struct Needs {
 }
 
 /// The case that fails at the end.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Ending {
     Shrunk(Box<Shrunk>),
     AsFound { verdict: Verdict, signature: Signature, after: Tally },
@@ -92,16 +92,102 @@ pub fn look(suspect: Suspect<'_>, on_event: &mut dyn FnMut(ShrinkEvent<'_>)) -> 
         open: vec![],
         stopped: None,
     };
-    let fewer = shorten(suspect, &needs.list, &sides.signature, Rate::of(sides.after.failed, sides.after.runs));
+    let rate = Rate::of(sides.after.failed, sides.after.runs);
+    let mut budget = LIST;
+    let fewer = shorten(suspect, &needs.list, &sides.signature, rate, &mut budget);
     let list = needs.take(fewer, "the list may not be the shortest");
-    let list = smaller_items(suspect, list, &sides.signature, &mut needs, on_event);
-    if needs.stopped.is_none() {
-        shrink_last(suspect, list, &sides.signature, &mut needs, on_event)?;
+    let same = with_same(suspect, &list, &sides.signature, rate, &mut budget);
+    let same = needs.take(same, "a case of the list may be needless");
+    let mut best = smallest(suspect, same.clone(), &sides.signature, needs.clone(), on_event)?;
+    // A list of other cases is told only where it makes all of it smaller, and the case need not be related to it.
+    if same != list
+        && best.stopped.is_none()
+        && best.weight(suspect.problem) > Weight::least(suspect, &list)
+        && best.fails_after(suspect, &list, &sides.signature, rate, &mut budget)
+    {
+        let other = smallest(suspect, list, &sides.signature, needs, on_event)?;
+        if other.stopped.is_some() {
+            best.stopped = other.stopped;
+        } else if other.weight(suspect.problem) < best.weight(suspect.problem) {
+            best = other;
+        }
     }
-    Ok(Looked::Needs(Box::new(needs)))
+    Ok(Looked::Needs(Box::new(best)))
+}
+
+/// Makes the cases of a list smaller, then the one that fails.
+///
+/// # Errors
+/// Where no verdict can be had any more and nothing smaller was confirmed.
+fn smallest(
+    s: Suspect<'_>,
+    list: Vec<Earlier>,
+    signature: &Signature,
+    mut needs: Needs,
+    on_event: &mut dyn FnMut(ShrinkEvent<'_>),
+) -> Result<Needs, ProbeError> {
+    let list = smaller_items(s, list, signature, &mut needs, on_event);
+    if needs.stopped.is_none() {
+        shrink_last(s, list, signature, &mut needs, on_event)?;
+    }
+    Ok(needs)
+}
+
+/// How large a history is: features, work and bits of all its cases together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Weight {
+    features: usize,
+    work: i128,
+    bits: u32,
+}
+
+impl Weight {
+    fn of<'c>(problem: &Problem, cases: impl IntoIterator<Item = &'c Case>) -> Weight {
+        let keys = cases.into_iter().map(|c| Key::of(problem, &c.params));
+        keys.fold(Weight { features: 0, work: 0, bits: 0 }, |sum, k| Weight {
+            features: sum.features + k.features,
+            work: sum.work.saturating_add(k.work),
+            bits: sum.bits + k.bits,
+        })
+    }
+
+    /// The least that a list of so many cases and one more can have.
+    fn least(s: Suspect<'_>, list: &[Earlier]) -> Weight {
+        let plain = s.problem.plainest().map(|params| s.case.with_params(params));
+        Weight::of(s.problem, std::iter::repeat_n(plain.as_ref().unwrap_or(s.case), list.len() + 1))
+    }
 }
 
 impl Needs {
+    fn weight(&self, problem: &Problem) -> Weight {
+        match &self.ending {
+            Ending::Shrunk(shrunk) => {
+                Weight::of(problem, resolved(&self.list, &shrunk.minimal).iter().chain([&shrunk.minimal]))
+            }
+            // Nothing was made smaller: anything else is better.
+            Ending::AsFound { .. } => Weight { features: usize::MAX, work: i128::MAX, bits: u32::MAX },
+        }
+    }
+
+    /// Whether the smallest case fails after another list as well.
+    fn fails_after(
+        &mut self,
+        s: Suspect<'_>,
+        list: &[Earlier],
+        signature: &Signature,
+        rate: Rate,
+        budget: &mut Budget,
+    ) -> bool {
+        let Ending::Shrunk(shrunk) = &self.ending else { return true };
+        match fails(Suspect { case: &shrunk.minimal, ..s }, list, signature, rate, budget) {
+            Ok(fails) => fails,
+            Err(e) => {
+                self.take(((), Some(e)), "a smaller list may exist");
+                false
+            }
+        }
+    }
+
     /// The result of a step, with what ended it noted.
     fn take<T>(&mut self, (value, error): (T, Option<ProbeError>), open: &str) -> T {
         match error {
@@ -185,38 +271,54 @@ fn control(s: Suspect<'_>, case: &Case, alone: &mut Tally, runs: u32) -> Result<
     Ok(None)
 }
 
-/// The shortest list that was found, with the case itself in place of others where it fails all the same.
-fn shorten(s: Suspect<'_>, list: &[Earlier], signature: &Signature, rate: Rate) -> (Vec<Earlier>, Option<ProbeError>) {
-    let mut budget = LIST;
-    let repeats = rate.repeats();
-    let mut fails = |list: &[Earlier]| -> Result<bool, ProbeError> {
-        let before = resolved(list, s.case);
-        for _ in 0..repeats {
-            budget.take(before.len())?;
-            let verdict = history::run(s.pool, &before, s.case, s.seed, s.rule)?.map(|r| r.verdict);
-            if verdict.and_then(|v| Signature::of(&v)).is_some_and(|found| signature.matches(&found)) {
-                return Ok(true);
-            }
+/// Whether the case fails after a list, in as many runs as its rate takes.
+fn fails(
+    s: Suspect<'_>,
+    list: &[Earlier],
+    signature: &Signature,
+    rate: Rate,
+    budget: &mut Budget,
+) -> Result<bool, ProbeError> {
+    let before = resolved(list, s.case);
+    for _ in 0..rate.repeats() {
+        budget.take(before.len())?;
+        let verdict = history::run(s.pool, &before, s.case, s.seed, s.rule)?.map(|r| r.verdict);
+        if verdict.and_then(|v| Signature::of(&v)).is_some_and(|found| signature.matches(&found)) {
+            return Ok(true);
         }
-        Ok(false)
-    };
-    let (mut list, error) = list::minimise(list.to_vec(), &mut fails);
-    if error.is_some() {
-        return (list, error);
     }
-    let all_same = vec![Earlier::Same; list.len()];
-    let single = |list: &[Earlier], i: usize| {
-        let mut changed = list.to_vec();
-        changed[i] = Earlier::Same;
-        changed
-    };
-    for i in 0..=list.len() {
-        // All of them at once first, then one by one.
-        let changed = if i == 0 { all_same.clone() } else { single(&list, i - 1) };
+    Ok(false)
+}
+
+/// The shortest list that was found.
+fn shorten(
+    s: Suspect<'_>,
+    list: &[Earlier],
+    signature: &Signature,
+    rate: Rate,
+    budget: &mut Budget,
+) -> (Vec<Earlier>, Option<ProbeError>) {
+    list::minimise(list.to_vec(), &mut |list: &[Earlier]| fails(s, list, signature, rate, budget))
+}
+
+/// The list with the case itself in place of others where it fails all the same: all of them at once, else one by one.
+fn with_same(
+    s: Suspect<'_>,
+    list: &[Earlier],
+    signature: &Signature,
+    rate: Rate,
+    budget: &mut Budget,
+) -> (Vec<Earlier>, Option<ProbeError>) {
+    let mut list = list.to_vec();
+    let mut candidates: Vec<Vec<usize>> = vec![(0..list.len()).collect()];
+    candidates.extend((0..list.len()).map(|i| vec![i]));
+    for places in candidates {
+        let mut changed = list.clone();
+        places.iter().for_each(|i| changed[*i] = Earlier::Same);
         if changed == list {
             continue;
         }
-        match fails(&changed) {
+        match fails(s, &changed, signature, rate, budget) {
             Ok(true) => list = changed,
             Ok(false) => {}
             Err(e) => return (list, Some(e)),

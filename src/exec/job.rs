@@ -267,7 +267,7 @@ fn one_line(
 
 fn instance(pool: &Pool, job: &Job, id: u64) -> Option<Instance> {
     let (_, case) = job.cases.iter().find(|c| c.0 == id)?;
-    pool.problem().instance(case.clone()).ok()
+    pool.described().instance(case.clone()).ok()
 }
 
 /// The verdict on a culprit, its address tied to an operand by planning the same layout again, or by what a foreign program
@@ -278,7 +278,7 @@ fn blame(pool: &Pool, worker: &Process, job: &Job, id: u64, death: &Death) -> Ve
         Process::Program(program) => return program.blame(death, instance(pool, job, id).as_ref()),
     };
     let instances: Vec<Instance> =
-        job.cases.iter().filter_map(|(_, c)| pool.problem().instance(c.clone()).ok()).collect();
+        job.cases.iter().filter_map(|(_, c)| pool.described().instance(c.clone()).ok()).collect();
     let refs: Vec<&Instance> = instances.iter().collect();
     let index = job.cases.iter().position(|c| c.0 == id);
     let layout = Layout::plan(&worker.hello.arena, &refs).ok();

@@ -54,6 +54,7 @@ pub struct Pool {
     spawner: Spawner,
     spec: WorkerSpec,
     problem: Arc<Problem>,
+    described: Arc<Problem>,
     settings: Settings,
     interrupt: Interrupt,
     hello: Hello,
@@ -86,6 +87,7 @@ impl Pool {
         Ok(Pool {
             spawner,
             spec,
+            described: Arc::clone(&problem),
             problem,
             settings,
             interrupt,
@@ -100,6 +102,16 @@ impl Pool {
 
     pub fn problem(&self) -> &Arc<Problem> {
         &self.problem
+    }
+
+    /// As the problem describes itself: what runs before a case may lie outside what was narrowed.
+    pub(super) fn described(&self) -> &Arc<Problem> {
+        &self.described
+    }
+
+    /// Replaces what the problem says of itself: a program may let cases place its operands.
+    pub fn describe(&mut self, problem: Arc<Problem>) {
+        self.described = problem;
     }
 
     /// Replaces the problem by a narrowed one: same parameters, smaller domains.
