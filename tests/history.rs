@@ -163,17 +163,17 @@ fn a_case_that_fails_without_the_list_too_is_another_failure() {
     // The same list before a case that fails by itself.
     let minimal = &text[text.find("[minimal]").unwrap()..text.find("# What the minimal case did").unwrap()];
     std::fs::write(&file, text.replacen(minimal, &minimal.replace("n = 1\n", "n = 5\n"), 1)).unwrap();
-    let event = f.run("both", &format!("regress {file}")).expect(1).events_of("replayed").remove(0);
+    let event = f.run("alone", &format!("regress {file}")).expect(1).events_of("replayed").remove(0);
     assert_eq!(event["outcome"], "different", "{event}");
     assert!(event["why"].as_str().unwrap().contains("without the cases"), "{event}");
-    let shrunk = f.run("both", &format!("shrink {file}")).expect(1);
+    let shrunk = f.run("alone", &format!("shrink {file}")).expect(1);
     assert!(shrunk.events_of("note")[0]["text"].as_str().unwrap().contains("alone"), "{}", shrunk.stdout);
 }
 
 #[test]
 fn failures_that_need_others_and_failures_that_do_not_are_two_findings() {
     let Some(f) = Folder::new() else { return };
-    f.hunt("both", "--seed 2 --keep-going --cases 2000").expect(1);
+    f.hunt("both", "--seed 2 --keep-going --cases 640").expect(1);
     let mut found: Vec<(bool, [i64; 3])> =
         f.files().iter().map(|t| (t.contains_key("history"), mnk(&t["minimal"]))).collect();
     found.sort();
@@ -231,7 +231,7 @@ fn a_program_of_a_manifest_with_a_memory_is_found_out_too() {
         \x20   seen = max(seen, n)\n\
         \x20   print(json.dumps({'id': case['id'], 'verdict': 'pass'}), flush=True)\n";
     std::fs::write(dir.path().join("memory.py"), script).unwrap();
-    let text = "name = 'memory'\ncommand = ['python3', 'memory.py']\n[params.n]\nmin = 1\nmax = 1000\n\
+    let text = "name = 'memory'\ncommand = ['python3', '-S', '-E', 'memory.py']\n[params.n]\nmin = 1\nmax = 100\n\
         [[operands]]\nname = 'A'\ndtype = 'f32'\naccess = 'rw'\ndims = [['n', '1']]\n";
     let manifest = dir.path().join("memory.toml");
     std::fs::write(&manifest, text).unwrap();

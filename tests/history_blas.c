@@ -4,7 +4,8 @@
    again   a call with the m, n and k of the call before it, if n >= 2
    twin    a call that is the one before it in every number
    random  three calls of ten, at random, whatever ran before
-   both    as after, and every call with n >= 5 by itself, far before C */
+   both    as after, and every call with n >= 5 by itself, far before C
+   alone   as after, and every call with n >= 5 by itself */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -24,7 +25,8 @@ static int fails(const int *call, size_t bytes) {
         return 0;
     unsigned char dice[2];
     int now = is("third") && calls >= FIRST + 3;
-    now |= (is("after") || is("both")) && poisoned;
+    now |= (is("after") || is("both") || is("alone")) && poisoned;
+    now |= is("alone") && n >= 5;
     if (is("both") && n >= 5)
         now = 2;
     now |= is("again") && n >= 2 && last[0] == m && last[1] == n && last[2] == k;

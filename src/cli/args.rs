@@ -71,6 +71,12 @@ pub enum Command {
     /// Say which shapes of a list lie past a finding's line; runs nothing
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
+    /// List, minimise or merge folders of seed cases
+    #[command(after_help = CORPUS_HELP)]
+    Corpus {
+        #[command(subcommand)]
+        command: CorpusCommand,
+    },
     /// List the targets of this version, and the libraries found on this machine
     #[command(after_help = "Exit codes: 0, 3 stdout cannot be written.")]
     Targets,
@@ -85,6 +91,67 @@ pub enum Command {
     Worker(WorkerArgs),
     #[command(name = "__program", hide = true)]
     Program,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CorpusCommand {
+    /// List the seed cases of a folder; runs nothing
+    #[command(after_help = CORPUS_HELP)]
+    List {
+        /// Folder of seed cases, one file each, and its direct subfolders
+        #[arg(default_value = "corpus")]
+        folder: PathBuf,
+        /// Manifest that describes the problem of cases that are not built in
+        #[arg(long, value_name = "PATH")]
+        manifest: Option<PathBuf>,
+        /// Write JSON Lines to stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say which seed cases add nothing to those before them; runs nothing unless --target or --lib is given
+    #[command(after_help = CORPUS_HELP)]
+    Minimise(MinimiseArgs),
+    /// Put the seed cases of several folders into a new one, without those that are there twice; runs nothing
+    #[command(after_help = CORPUS_HELP)]
+    Merge {
+        /// Two or more folders; of a case that is in several of them the first file is taken
+        #[arg(required = true, num_args = 2..)]
+        folders: Vec<PathBuf>,
+        /// A folder that is new or empty
+        #[arg(long, value_name = "DIR")]
+        into: PathBuf,
+        /// Manifest that describes the problem of cases that are not built in
+        #[arg(long, value_name = "PATH")]
+        manifest: Option<PathBuf>,
+        /// Write JSON Lines to stdout
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Options of `corpus minimise`.
+#[derive(Debug, Args)]
+pub struct MinimiseArgs {
+    /// Folder of seed cases, one file each, and its direct subfolders
+    #[arg(default_value = "corpus")]
+    pub folder: PathBuf,
+    /// Copy the cases that are kept into this folder, which is new or empty
+    #[arg(long, value_name = "DIR", conflicts_with = "write")]
+    pub into: Option<PathBuf>,
+    /// Remove the files of the cases that are not kept
+    #[arg(long)]
+    pub write: bool,
+    /// Run the cases on this target, and tell them apart by what comes of it, too: sim:MODEL, cblas with --lib, or, for
+    /// cases of a manifest, auto
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    #[command(flatten)]
+    pub library: Library,
+    /// Manifest that describes the problem of cases that are not built in
+    #[arg(long, value_name = "PATH")]
+    pub manifest: Option<PathBuf>,
+    #[command(flatten)]
+    pub exec: Exec,
 }
 
 /// Options of a hunt.
@@ -403,6 +470,15 @@ minimal case, unless the finding says that it makes no difference, leaves it ope
 are completed as on the command line: defaults, packed leading dimensions.
 
 Exit codes: 0 no shape is past the line, 1 one is, 2 usage or a shape that is none, 70 a bug of shrinkfault.";
+
+const CORPUS_HELP: &str = "\
+A case adds nothing to an earlier one of its problem that has the same magnitude (number of bits) of every operand's most
+extreme offset, the same choices, such as transposes and the element type, the same knobs and placement, and the same
+operands flush at a page edge. With --target or --lib the cases are run, and kernel, verdict and place of the damage have to
+be the same, too; cases that are refused, skipped or hang are kept. Nothing is written without --write or --into.
+
+Exit codes: 0 done, 2 usage, a file that holds no seed case, or a folder that cannot be written, 3 no worker can be started,
+70 a bug of shrinkfault, 130 or 143 interrupted.";
 
 const GEMM_HELP: &str = "\
 Parameters: m n k, transA transB (N, T, or C: conjugate transpose), lda ldb ldc, out (C in place, or a separate D with

@@ -28,7 +28,7 @@ fn process(pid: Option<u32>) -> String {
 
 impl StoreError {
     /// What an error while writing `path` means.
-    pub(super) fn writing(path: &Path, source: io::Error) -> StoreError {
+    pub(crate) fn writing(path: &Path, source: io::Error) -> StoreError {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

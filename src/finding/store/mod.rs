@@ -14,10 +14,8 @@ pub use journal::{JOURNAL_FORMAT, Journal, Line};
 pub use keep::{Kept, keep};
 pub use update::update;
 
-use super::case_file::SeedCase;
 use super::known::Warning;
-use super::name;
-use super::{Finding, known::Known};
+use super::{Finding, Seed, check, known::Known, name};
 use crate::exec::Signature;
 use crate::problem::{Case, Problem};
 use crate::target::TargetSpec;
@@ -120,11 +118,9 @@ impl Store {
     ) -> Result<Filed, StoreError> {
         let name = name::raw_name(problem, target, case, signature);
         let note = format!("failed, not shrunk: {signature}");
-        let toml = SeedCase::new(problem, target, case, note)
-            .to_toml()
-            .map_err(|what| StoreError::Text { name: name.clone(), what })?;
+        let seed = Seed { target: Some(target.to_string()), ..Seed::of(problem, &check::filed(problem, case), &note) };
         let path = self.root.join("raw").join(format!("{name}.toml"));
-        match atomic::create(&path, toml.as_bytes()) {
+        match atomic::create(&path, seed.to_toml().as_bytes()) {
             Ok(true) => Ok(Filed::New(path)),
             Ok(false) => Ok(Filed::Already(path)),
             Err(e) => Err(StoreError::writing(&path, e)),
