@@ -54,7 +54,7 @@ fn overhead(pool: &Pool) {
     let mut table = vec![row(&[&"batch", &"end to end, us a case", &"in the worker", &"supervisor"])];
     for batch in BATCHES {
         let cases: Vec<(u64, Case)> = (0..batch as u64).map(|id| (id, case.clone())).collect();
-        let job = Job { layout: 0, cases, seed: 1, also_map: vec![], patience: 1 };
+        let job = Job { layout: 0, cases, seed: 1, also_map: vec![], patience: 1, repeat: 1 };
         let line = LayoutLine {
             layout: 0,
             cases: job.cases.iter().map(|(id, case)| WireCase::new(*id, 1, pool.problem(), case)).collect(),

@@ -44,7 +44,7 @@ fn row(number: u64) -> Job {
     let past = |i: u64| (number * 10 + i, case(2, (1 << 31) + (number * 64 + i) as i64 * 8));
     let mut cases: Vec<(u64, Case)> = (0..9).map(past).collect();
     cases.push((number * 10 + 9, case(2, (1 << 31) - 1 - number as i64)));
-    Job { layout: number, cases, seed: number, also_map: vec![], patience: 1 }
+    Job { layout: number, cases, seed: number, also_map: vec![], patience: 1, repeat: 1 }
 }
 
 /// What this process holds: descriptors, resident bytes, and live or unreaped children of it and of theirs.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use shrinkfault::cli::args::Cli;
+use shrinkfault::finding::Seed;
 use shrinkfault::problem::Placement;
-use shrinkfault::search::corpus::Seed;
 use shrinkfault::target::TargetSpec;
 
 use clap::Parser;

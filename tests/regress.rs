@@ -272,8 +272,10 @@ fn a_finding_with_a_history_is_replayed_with_it() {
     let f = Folder::new();
     let text = f.text();
     let original = &text[text.find("[original]").unwrap()..text.find("# Where this was seen").unwrap()];
-    let before = original.replace("[original]", "[[before]]").replace("[original.params]", "[before.params]");
-    f.edit(&[("# Where this was seen", &format!("{before}\n# Where this was seen"))]);
+    let before = original.replace("[original]", "[[history.before]]\nis_minimal = false");
+    let before = before.replace("[original.params]", "[history.before.params]");
+    let history = format!("[history]\nfound_after = 1\nalone = {{ runs = 20, failed = 0 }}\n{before}");
+    f.edit(&[("# Where this was seen", &format!("{history}\n# Where this was seen"))]);
     assert_eq!(f.outcome("", 0), "reproduced");
     // On a model that faults there, the case that runs before the finding's ends the process.
     let event = f.replayed("--target sim:abort", 1);

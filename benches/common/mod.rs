@@ -121,6 +121,7 @@ pub fn jobs(generator: &Generator, rounds: u64, first: u64) -> Vec<Job> {
                 seed: 1,
                 also_map: vec![],
                 patience: 1,
+                repeat: 1,
             }
         })
         .collect()

@@ -1,6 +1,8 @@
 //! From the end of a shrink to what a finding states, and to what is read aloud.
 
 use super::shown;
+use crate::exec::blame::GapRule;
+use crate::exec::history::{self, Earlier, resolved};
 use crate::exec::pool::Pool;
 use crate::exec::ranks::RankTable;
 use crate::exec::verdict::{Fault, Hit, NEAR_BYTES, Place, Verdict, WrongKind};
@@ -29,20 +31,29 @@ pub struct Context {
 /// Value seeds under which a last good case is run again.
 const OTHER_SEEDS: u64 = 2;
 
-/// Runs every certified last good case under further value seeds: a pair whose good side fails under one is not certified.
+/// Runs every certified last good case, after what runs before it, under further value seeds: a pair whose good side fails under one is not certified.
 ///
 /// # Errors
 /// Where no verdict can be had any more; pairs that were not looked at keep their status.
-pub fn other_seeds(pool: &Pool, seed: u64, shrunk: &mut Shrunk) -> Result<(), ProbeError> {
+pub fn other_seeds(
+    pool: &Pool,
+    before: &[Earlier],
+    seed: u64,
+    rule: GapRule,
+    shrunk: &mut Shrunk,
+) -> Result<(), ProbeError> {
     for witness in &mut shrunk.witnesses {
         let (Some(good), WitnessStatus::Certified { .. }) = (&witness.last_good, &witness.status) else { continue };
         for other in 1..=OTHER_SEEDS {
-            let verdict = pool.probe(&good.case, seed.wrapping_add(other), false)?.verdict;
-            if !verdict.is_pass() {
+            let seed = seed.wrapping_add(other);
+            let verdict = match before {
+                [] => Some(pool.probe(&good.case, seed, false)?.verdict),
+                list => history::run(pool, &resolved(list, &good.case), &good.case, seed, rule)?.map(|r| r.verdict),
+            };
+            if !verdict.as_ref().is_some_and(Verdict::is_pass) {
+                let word = verdict.map_or("nothing", |v| v.word());
                 witness.status = WitnessStatus::NotCertified(format!(
-                    "the last good case answers {} with operand values of seed {}",
-                    verdict.word(),
-                    seed.wrapping_add(other)
+                    "the last good case answers {word} with operand values of seed {seed}"
                 ));
                 break;
             }
@@ -127,7 +138,7 @@ fn witness(problem: &Problem, s: &Shrunk, w: &shrink::Witness) -> Witness {
 }
 
 /// What a finding states of a case that was not shrunk.
-fn base(context: &Context, case: &Case, signature: &Signature, verdict: Verdict) -> Facts {
+pub(super) fn base(context: &Context, case: &Case, signature: &Signature, verdict: Verdict) -> Facts {
     Facts {
         problem: Arc::clone(&context.problem),
         target: context.target.clone(),
@@ -138,7 +149,7 @@ fn base(context: &Context, case: &Case, signature: &Signature, verdict: Verdict)
         signature: signature.clone(),
         minimal: case.clone(),
         original: case.clone(),
-        before: vec![],
+        history: None,
         witnesses: vec![],
         far: None,
         choices: vec![],
@@ -152,38 +163,25 @@ fn base(context: &Context, case: &Case, signature: &Signature, verdict: Verdict)
     }
 }
 
-/// What a finding states of a case that fails only after others in the same process.
-pub fn history(context: &Context, case: &Case, signature: &Signature, verdict: Verdict, before: Vec<Case>) -> Facts {
-    let bad = Tally { runs: 1, failed: 1 };
-    let confirmation = Confirmation { bad, ..Confirmation::default() };
-    Facts { before, confirmation, ..base(context, case, signature, verdict) }
-}
-
-/// What is read aloud of it.
-pub fn history_summary(problem: &Problem, facts: &Facts) -> FindingSummary {
-    FindingSummary {
-        title: facts.title(),
-        minimal: shown(problem, &facts.minimal),
-        call: call_text(&facts.target, problem, &facts.minimal),
-        witnesses: vec![],
-        evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
-        confirmed: "once more, in a fresh process, after the same cases; passes alone".to_owned(),
-        irrelevant: vec![],
-        notes: vec![format!("fails only after {} other cases in the same process; not shrunk", facts.before.len())],
-        probes: "none for shrinking".to_owned(),
-        needs_others: true,
-    }
-}
-
 /// What the end of a run says aloud.
 pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
-    let witnesses = facts.witnesses.iter().map(|w| witness_line(problem, w)).collect();
-    let mut notes = facts.windows.clone();
+    let mut notes = vec![];
     if let Some(why) = &s.stopped {
         notes.push(format!(
             "shrinking ended early ({why}): smaller cases may fail too, and parameters are not certified"
         ));
     }
+    let p = s.probes;
+    let (passed, faulted, other, took) = (p.passed, p.faulted, p.other, s.took.as_secs_f64());
+    let probes = format!("{passed} passed, {faulted} ended their process, {other} others, in {took:.1} s");
+    summary_of(problem, facts, notes, probes)
+}
+
+/// What is read aloud of any finding, after the first notes; `probes` says what shrinking took.
+pub(super) fn summary_of(problem: &Problem, facts: &Facts, first: Vec<String>, probes: String) -> FindingSummary {
+    let witnesses = facts.witnesses.iter().map(|w| witness_line(problem, w)).collect();
+    let mut notes = facts.windows.clone();
+    notes.extend(first);
     for c in facts.choices.iter().filter(|c| c.effect == Effect::Passes) {
         let p = &problem.params[c.param];
         notes.push(format!("passes with {}={}", p.name, p.show(c.value)));
@@ -203,20 +201,18 @@ pub fn summary(problem: &Problem, facts: &Facts, s: &Shrunk) -> FindingSummary {
         call: call_text(&facts.target, problem, &facts.minimal),
         witnesses,
         evidence: evidence(&facts.verdict, element_bytes(problem, &facts.minimal, &facts.verdict)),
-        confirmed: match t.runs {
-            0 => "not in fresh processes: shrinking ended before that".to_owned(),
-            _ => format!("{} of {} runs failed, each in a fresh process{rate}", t.failed, t.runs),
+        before: facts.before(&facts.minimal).iter().map(|c| shown(problem, c)).collect(),
+        confirmed: match (t.runs, &facts.history) {
+            (0, _) => "not in fresh processes: shrinking ended before that".to_owned(),
+            (_, None) => format!("{} of {} runs failed, each in a fresh process{rate}", t.failed, t.runs),
+            (_, Some(h)) => format!(
+                "after these cases {} of {} runs failed, alone {} of {}, each in a fresh process{rate}",
+                t.failed, t.runs, h.alone.failed, h.alone.runs
+            ),
         },
         irrelevant: irrelevant(problem, facts),
         notes,
-        probes: format!(
-            "{} passed, {} ended their process, {} others, in {:.1} s",
-            s.probes.passed,
-            s.probes.faulted,
-            s.probes.other,
-            s.took.as_secs_f64()
-        ),
-        needs_others: false,
+        probes,
     }
 }
 

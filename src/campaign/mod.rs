@@ -5,6 +5,7 @@
 
 mod digest;
 pub mod facts;
+pub mod history;
 mod log;
 mod resume;
 mod settle;
@@ -13,7 +14,7 @@ pub mod slips;
 mod state;
 
 pub use resume::NotResumed;
-pub use shown::{shown, slow};
+pub use shown::{shown, slow, too_rare};
 pub use state::State;
 
 use crate::exec::blame::GapRule;
@@ -50,6 +51,8 @@ pub struct Options {
     /// `strided` or `packed`, for the record.
     pub profile: String,
     pub pins: Vec<Narrow>,
+    /// Launches of every case, one after another in one process.
+    pub repeat: u32,
     /// The user asked for one placement: minimal cases keep it.
     pub keep_placement: bool,
 }
@@ -190,6 +193,7 @@ impl Campaign<'_> {
             seed: self.options.seed,
             also_map: vec![],
             patience: 1,
+            repeat: self.options.repeat,
         };
         planned.iter().map(job).collect()
     }

@@ -1,18 +1,22 @@
 //! What becomes of one bad case: known, harmless, not reproduced, or shrunk to a finding.
 
-use super::{Campaign, CampaignError, Found, facts, shown, slips, slow};
+use super::history::{self, Looked, Suspect};
+use super::{Campaign, CampaignError, Found, facts, shown, slips, slow, too_rare};
+use crate::exec;
 use crate::exec::blame::{Blame, blame};
 use crate::exec::job::CaseResult;
+use crate::exec::pool::Pool;
 use crate::exec::prober::PoolProber;
-use crate::exec::{ProbeError, Signature, Verdict, ranks};
+use crate::exec::{ProbeError, Signature, ranks};
 use crate::finding::Finding;
 use crate::finding::known::By;
 use crate::finding::store::Effect;
 use crate::problem::contents::mix;
 use crate::problem::{Case, Problem};
-use crate::report::event::{Event, Phase};
+use crate::report::event::{Event, Phase, Reporter, Tally};
 use crate::shrink::{self, NotShrunk, ShrinkEvent, Shrunk};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// One in so many cases that lie past the lines of a known finding is looked into all the same.
 const SAMPLE: u64 = 20;
@@ -57,13 +61,11 @@ pub fn settle(c: &mut Campaign<'_>, id: u64, case: &Case, result: &CaseResult) -
             c.note(id, slow(took, limit));
             Ok(None)
         }
-        Blame::History { verdict, before } => {
-            let Some(signature) = Signature::of(&verdict) else { return Ok(None) };
-            file_history(c, id, case, &signature, verdict, before).map(Some)
-        }
-        Blame::Unreproduced { runs } => {
+        Blame::History { before, alone } => needs_others(c, id, case, &before, alone),
+        Blame::Unreproduced { runs, is_cut } => {
             c.state.counts.add(Effect::Unreproduced);
-            c.note(id, format!("passed {runs} of {runs} times alone, and after what ran before it"));
+            let kept = if is_cut { "; its worker had run more, longer ago" } else { "" };
+            c.note(id, format!("passed {runs} of {runs} times alone, and after what ran before it{kept}"));
             Ok(None)
         }
     }
@@ -124,7 +126,7 @@ fn shrink_and_file(
         // No run in a fresh process says that the smallest case so far fails: the case as found is what is kept.
         return Err(e.into());
     }
-    if let Some(m) = c.known.same_minimal(&problem, &c.target, &shrunk.minimal, &shrunk.signature) {
+    if let Some(m) = c.known.same_minimal(&problem, &c.target, &shrunk.minimal, &shrunk.signature, &[]) {
         let known = c.count_known(id, &m.name)?;
         return stopped.map_or(Ok(Some(known)), |e| Err(e.into()));
     }
@@ -152,30 +154,43 @@ fn shrink_case(c: &mut Campaign<'_>, id: u64, case: &Case, signature: &Signature
         keep_placement: c.options.keep_placement,
         ..shrink::Options::default()
     };
-    let (tally, started, before) = (c.state.ran.clone(), c.started, c.state.before.seconds);
-    let reporter = &mut *c.reporter;
-    let mut best = problem.short(&case.params);
-    shrink::shrink(&problem, case, Some(signature), &mut prober, &options, &mut |event| match event {
+    let begun = (c.state.before.seconds, c.started);
+    let tell = &mut telling(c.reporter, &problem, case, c.pool, id, &c.state.ran, begun);
+    shrink::shrink(&problem, case, Some(signature), &mut prober, &options, tell)
+}
+
+/// Tells a reporter how a shrink goes.
+fn telling<'a>(
+    reporter: &'a mut (dyn Reporter + Send),
+    problem: &'a Problem,
+    start: &Case,
+    pool: &'a Pool,
+    id: u64,
+    tally: &Tally,
+    (before, started): (f64, Instant),
+) -> impl FnMut(ShrinkEvent<'_>) + use<'a> {
+    let (mut best, tally) = (problem.short(&start.params), tally.clone());
+    move |event| match event {
         ShrinkEvent::Accepted(step) => {
             best = problem.short(&step.case.params);
-            reporter.event(&Event::Shrunk { step: step.by.to_owned(), case: shown(&problem, &step.case) });
+            reporter.event(&Event::Shrunk { step: step.by.to_owned(), case: shown(problem, &step.case) });
         }
         ShrinkEvent::Probed { .. } => {
             let (tally, seconds) = (tally.clone(), before + started.elapsed().as_secs_f64());
             reporter.event(&Event::Progress { phase: Phase::Shrinking(best.clone()), tally, seconds });
         }
         ShrinkEvent::Slow { took, .. } => {
-            let text = slow(took, c.pool.limit());
+            let text = slow(took, pool.limit());
             reporter.event(&Event::Note { id, text: format!("{text}; shrinking starts again") });
         }
         ShrinkEvent::Phase(_) => {}
-    })
+    }
 }
 
 /// Files a shrunk case, with what the other value seeds and the ranks say.
 fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Result<Found, CampaignError> {
     let mut shrunk = shrunk.clone();
-    let more = facts::other_seeds(c.pool, c.options.seed, &mut shrunk)
+    let more = facts::other_seeds(c.pool, &[], c.options.seed, c.options.gap_rule, &mut shrunk)
         .and_then(|()| ranks::sweep(c.pool, &shrunk.minimal, c.options.seed, c.options.gap_rule));
     // What was found is filed before an interruption ends the run.
     let (table, stopped) = match more {
@@ -189,19 +204,72 @@ fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Resu
     stopped.map_or(Ok(new), |e| Err(e.into()))
 }
 
-/// Files a case that fails only after others, as it is.
-fn file_history(
+/// A case that passed alone, `passes` times, and failed after others: looks into it and files what comes of it.
+fn needs_others(
     c: &mut Campaign<'_>,
     id: u64,
     case: &Case,
-    signature: &Signature,
-    verdict: Verdict,
-    before: Vec<Case>,
-) -> Result<Found, CampaignError> {
-    let stated = facts::history(&context(c, case), case, signature, verdict, before);
-    let summary = facts::history_summary(c.pool.problem(), &stated);
-    let finding = Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
-    c.file(id, finding, summary)
+    before: &[Case],
+    passes: u32,
+) -> Result<Option<Found>, CampaignError> {
+    if let Some(name) = known_history(c, case)? {
+        return c.count_known(id, &name).map(Some);
+    }
+    let ran = before.len();
+    c.note(id, format!("passed {passes} of {passes} times alone, and failed after {ran} cases in the same process"));
+    c.reporter.event(&Event::Shrinking { id, case: shown(c.pool.problem(), case) });
+    let (problem, _) = space(c, case);
+    let suspect = Suspect {
+        pool: c.pool,
+        problem: &problem,
+        case,
+        before,
+        alone: passes,
+        seed: c.options.seed,
+        confirm: c.options.confirm,
+        rule: c.options.gap_rule,
+        keep_placement: c.options.keep_placement,
+    };
+    let begun = (c.state.before.seconds, c.started);
+    let looked =
+        history::look(suspect, &mut telling(c.reporter, &problem, case, c.pool, id, &c.state.ran, begun))?;
+    match looked {
+        Looked::Alone(verdict) => match Signature::of(&verdict) {
+            Some(signature) => alone(c, id, case, &signature),
+            None => Ok(None),
+        },
+        Looked::CannotTell { after, alone } => {
+            c.state.counts.add(Effect::Unreproduced);
+            c.note(id, too_rare(after, alone));
+            Ok(None)
+        }
+        Looked::Needs(needs) => {
+            let stated = needs.facts(&context(c, case), case);
+            c.state.counts.add(Effect::Shrunk(stated.signature.to_string()));
+            let summary = history::summary(c.pool.problem(), &stated, &needs);
+            let finding =
+                Finding::new(stated).map_err(|e| ProbeError::Setup(format!("a finding cannot be stated: {e}")))?;
+            let new = c.file(id, finding, summary)?;
+            needs.stopped.map_or(Ok(Some(new)), |e| Err(e.into()))
+        }
+    }
+}
+
+/// The finding whose list makes this case fail in its way, too.
+fn known_history(c: &Campaign<'_>, case: &Case) -> Result<Option<String>, ProbeError> {
+    for entry in c.known.histories(c.pool.problem(), &c.target) {
+        let facts = entry.finding.facts();
+        let before = facts.before(case);
+        if before.iter().any(|b| c.pool.problem().check(&b.params).is_err()) {
+            continue;
+        }
+        let result = exec::history::run(c.pool, &before, case, c.options.seed, c.options.gap_rule)?;
+        let signature = result.and_then(|r| Signature::of(&r.verdict));
+        if signature.is_some_and(|s| facts.signature.matches(&s)) {
+            return Ok(Some(entry.name.clone()));
+        }
+    }
+    Ok(None)
 }
 
 fn context(c: &Campaign<'_>, original: &Case) -> facts::Context {

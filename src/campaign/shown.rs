@@ -1,5 +1,6 @@
 //! Cases, and what is said of them, in outside form.
 
+use crate::finding::Tally;
 use crate::problem::{Case, Problem};
 use crate::report::event::ShownCase;
 use std::time::Duration;
@@ -21,4 +22,12 @@ pub fn shown(problem: &Problem, case: &Case) -> ShownCase {
 pub fn slow(took: Duration, limit: Duration) -> String {
     let (took, limit) = (took.as_secs_f64(), limit.as_secs_f64());
     format!("slow, no hang: it answered after {took:.1} s; the time limit of a case is {limit:.1} s from here on")
+}
+
+/// What is said of a case that failed now and then after others, where the list may have nothing to do with it.
+pub fn too_rare(after: Tally, alone: Tally) -> String {
+    format!(
+        "failed {} of {} times after what ran before it and {} of {} times alone: too rarely to tell what it needs",
+        after.failed, after.runs, alone.failed, alone.runs
+    )
 }

@@ -81,6 +81,12 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List, minimise or merge folders of seed cases
+    #[command(after_help = CORPUS_HELP)]
+    Corpus {
+        #[command(subcommand)]
+        command: CorpusCommand,
+    },
     /// List the targets of this version, and the libraries found on this machine
     #[command(after_help = "Exit codes: 0, 3 stdout cannot be written.")]
     Targets,
@@ -95,6 +101,67 @@ pub enum Command {
     Worker(WorkerArgs),
     #[command(name = "__program", hide = true)]
     Program,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CorpusCommand {
+    /// List the seed cases of a folder; runs nothing
+    #[command(after_help = CORPUS_HELP)]
+    List {
+        /// Folder of seed cases, one file each, and its direct subfolders
+        #[arg(default_value = "corpus")]
+        folder: PathBuf,
+        /// Manifest that describes the problem of cases that are not built in
+        #[arg(long, value_name = "PATH")]
+        manifest: Option<PathBuf>,
+        /// Write JSON Lines to stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say which seed cases add nothing to those before them; runs nothing unless --target or --lib is given
+    #[command(after_help = CORPUS_HELP)]
+    Minimise(MinimiseArgs),
+    /// Put the seed cases of several folders into a new one, without those that are there twice; runs nothing
+    #[command(after_help = CORPUS_HELP)]
+    Merge {
+        /// Two or more folders; of a case that is in several of them the first file is taken
+        #[arg(required = true, num_args = 2..)]
+        folders: Vec<PathBuf>,
+        /// A folder that is new or empty
+        #[arg(long, value_name = "DIR")]
+        into: PathBuf,
+        /// Manifest that describes the problem of cases that are not built in
+        #[arg(long, value_name = "PATH")]
+        manifest: Option<PathBuf>,
+        /// Write JSON Lines to stdout
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Options of `corpus minimise`.
+#[derive(Debug, Args)]
+pub struct MinimiseArgs {
+    /// Folder of seed cases, one file each, and its direct subfolders
+    #[arg(default_value = "corpus")]
+    pub folder: PathBuf,
+    /// Copy the cases that are kept into this folder, which is new or empty
+    #[arg(long, value_name = "DIR", conflicts_with = "write")]
+    pub into: Option<PathBuf>,
+    /// Remove the files of the cases that are not kept
+    #[arg(long)]
+    pub write: bool,
+    /// Run the cases on this target, and tell them apart by what comes of it, too: sim:MODEL, cblas with --lib, or, for
+    /// cases of a manifest, auto
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    #[command(flatten)]
+    pub library: Library,
+    /// Manifest that describes the problem of cases that are not built in
+    #[arg(long, value_name = "PATH")]
+    pub manifest: Option<PathBuf>,
+    #[command(flatten)]
+    pub exec: Exec,
 }
 
 /// Options of a hunt.
@@ -147,6 +214,9 @@ pub struct Hunt {
     /// Exit with 1 for findings that are known already, too
     #[arg(long)]
     pub fail_known: bool,
+    /// Run every case so many times in a row in its process: finds what takes a second call, such as a cache
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
     /// Shrinks per signature before further cases are only counted
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub shrinks: u32,
@@ -181,6 +251,10 @@ pub struct RunArgs {
     /// Run the case once per rank, each in a process of its own, and list which ranks fail
     #[arg(long)]
     pub each_rank: bool,
+    /// Run the case up to so many times in a row in one process, and say which run fails first
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "each_rank",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repeat: u32,
     /// Seed of the operand contents
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -435,6 +509,15 @@ the command that goes on with it.
 
 Exit codes: 0 said, 2 there was no hunt in the folder.";
 
+const CORPUS_HELP: &str = "\
+A case adds nothing to an earlier one of its problem that has the same magnitude (number of bits) of every operand's most
+extreme offset, the same choices, such as transposes and the element type, the same knobs and placement, and the same
+operands flush at a page edge. With --target or --lib the cases are run, and kernel, verdict and place of the damage have to
+be the same, too; cases that are refused, skipped or hang are kept. Nothing is written without --write or --into.
+
+Exit codes: 0 done, 2 usage, a file that holds no seed case, or a folder that cannot be written, 3 no worker can be started,
+70 a bug of shrinkfault, 130 or 143 interrupted.";
+
 const GEMM_HELP: &str = "\
 Parameters: m n k, transA transB (N, T, or C: conjugate transpose), lda ldb ldc, out (C in place, or a separate D with
 ldd), batch with strideA strideB strideC strideD, dtype (f32 f64 f16 bf16 c64 c128, and bf16_f32 f16_f32: factors of 16
@@ -487,6 +570,9 @@ named take their least value, strides are packed. --set overrides a parameter of
 
 run --lib A --lib B --lib C runs the case --confirm times on each and names the first bad library and the first good one
 after it; it exits 1 where one is bad.
+
+A finding that fails only after other cases is run after them, in one process. With --repeat, run gives the verdict of the
+first run that fails, and stops where the process ends; shrink looks for the fewest runs where one alone does not fail.
 
 Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 0 the case does not fail, 1 finding written. Of both:
 2 usage, 3 setup or self-test failed, 4 device unhealthy, 70 a bug of shrinkfault, 130 or 143 interrupted.";

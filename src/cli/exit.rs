@@ -72,7 +72,7 @@ impl From<ProbeError> for Failure {
     fn from(e: ProbeError) -> Failure {
         let status = match &e {
             ProbeError::Interrupted => ExitStatus::Interrupted,
-            ProbeError::OutOfTime => ExitStatus::NothingRan,
+            ProbeError::OutOfTime | ProbeError::Spent => ExitStatus::NothingRan,
             ProbeError::Setup(_) => ExitStatus::Setup,
             ProbeError::Unhealthy(_) => ExitStatus::Unhealthy,
         };

@@ -10,12 +10,12 @@ use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
 use crate::finding::known::Warning;
 use crate::finding::store::{Line, Past, Start};
-use crate::finding::{Catalog, Environment, Known, Store, store};
+use crate::finding::{Catalog, Environment, Known, Seed, Store, store};
 use crate::problem::{Case, Narrow, Placement, Problem, Value};
 use crate::report::event::{Event, Reporter, Summary, Tally};
 use crate::report::status::{self, Doing, STATUS_FORMAT, Standing, StatusFile};
 use crate::report::stdout::aside;
-use crate::search::corpus::{self, Seed};
+use crate::search::corpus;
 use crate::search::{self, Generator, Shard, SpanLimits};
 use crate::worker::layout::least_moat;
 use std::collections::BTreeMap;
@@ -265,6 +265,7 @@ fn options(session: &Session, hunt: &Hunt, cases: Option<u64>, start: &Start) ->
         gap_rule: output::gap_rule(&hunt.exec),
         profile: output::profile_word(hunt.profile).to_owned(),
         pins: session.pins.clone(),
+        repeat: hunt.repeat,
         keep_placement: hunt.placement.is_some(),
     }
 }

@@ -3,6 +3,7 @@
 pub mod args;
 mod check;
 mod compare;
+mod corpus;
 mod doctor;
 pub mod exit;
 mod hunt;
@@ -102,6 +103,7 @@ fn dispatch(command: Command) -> Result<i32, Failure> {
         Command::Regress(args) => regress::run(&args)?,
         Command::Check(args) => check::run(&args)?,
         Command::Status { out, json } => status::run(&out, json)?,
+        Command::Corpus { command } => corpus::run(&command)?,
         Command::Targets => {
             targets::run();
             ExitStatus::Fine

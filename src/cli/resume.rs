@@ -89,6 +89,7 @@ pub fn terms(session: &Session, hunt: &Hunt, knobs: &BTreeMap<String, Vec<Knob>>
         ("regressions", text(&hunt.regressions.as_ref().map_or_else(String::new, |r| r.display().to_string()))),
         ("knobs", serde_json::json!(knobs)),
         ("keep-going", hunt.keep_going.into()),
+        ("repeat", hunt.repeat.into()),
         ("confirm", hunt.exec.confirm.into()),
         ("shrinks", hunt.shrinks.into()),
         ("strict-gaps", hunt.exec.strict_gaps.into()),

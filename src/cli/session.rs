@@ -152,6 +152,7 @@ impl Session {
         if request.profile == Profile::Packed {
             narrowed = narrowed.narrowed(&narrowed.packed()).map_err(Failure::usage)?;
         }
+        pool.describe(Arc::clone(&described));
         pool.narrow(Arc::new(narrowed));
         Ok(Session { pool, described, target, pins, interrupt, started })
     }

@@ -4,13 +4,14 @@ use super::args::{ShrinkArgs, Strategy};
 use super::exit::{ExitStatus, Failure};
 use super::one::{self, One};
 use super::output;
-use crate::campaign::{facts, shown, slips, slow};
+use crate::campaign::history::{self, Looked, Suspect};
+use crate::campaign::{facts, shown, slips, slow, too_rare};
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, ranks};
 use crate::finding::store::Filed;
-use crate::finding::{Environment, Finding, Store};
-use crate::problem::Narrow;
-use crate::report::event::{Event, Phase, Reporter, Tally};
+use crate::finding::{Environment, Facts, Finding, Store};
+use crate::problem::{Case, Narrow};
+use crate::report::event::{Event, FindingSummary, Phase, Reporter, Tally};
 use crate::report::stdout::aside;
 use crate::shrink::{self, NotShrunk, ShrinkEvent, Shrunk};
 
@@ -33,9 +34,17 @@ pub fn run(args: &ShrinkArgs) -> Result<ExitStatus, Failure> {
     }
     let problem = one.session.problem();
     reporter.event(&Event::Shrinking { id: 0, case: shown(problem, &one.case) });
+    let before = one.input.finding.as_ref().map(|f| f.facts().before(&one.case)).unwrap_or_default();
+    if !before.is_empty() {
+        return after_others(&one, args, &store, &before, 0, &mut *reporter);
+    }
     let mut shrunk = match descend(&one, args, &mut *reporter) {
         Ok(s) => s,
         Err(NotShrunk::DoesNotFail(runs)) => {
+            if let Some(earlier) = runs_before_a_failure(&one, args)? {
+                let before = vec![one.case.clone(); earlier];
+                return after_others(&one, args, &store, &before, runs, &mut *reporter);
+            }
             let text = format!("does not fail in {runs} runs in fresh processes; there is nothing to shrink");
             reporter.event(&Event::Note { id: 0, text });
             return Ok(ExitStatus::Fine);
@@ -54,11 +63,75 @@ pub fn run(args: &ShrinkArgs) -> Result<ExitStatus, Failure> {
         one.session.pool.check_health()?;
     }
     file(&one, args, &store, &mut shrunk, &mut *reporter)?;
-    Ok(match shrunk.stopped {
+    Ok(ended(&one, shrunk.stopped.as_ref()))
+}
+
+/// How often the case passes in one process before it fails, where --repeat asks for several runs and one fails.
+fn runs_before_a_failure(one: &One, args: &ShrinkArgs) -> Result<Option<usize>, Failure> {
+    if args.run.repeat == 1 {
+        return Ok(None);
+    }
+    let results = one.session.pool.run_repeated(&[], &one.case, args.run.seed, args.run.repeat)?;
+    let first = results.unwrap_or_default().iter().position(|r| r.verdict.is_bad());
+    Ok(first.filter(|earlier| *earlier > 0))
+}
+
+/// Makes a case that fails after others, and their list, smaller, and files what came of it.
+fn after_others(
+    one: &One,
+    args: &ShrinkArgs,
+    store: &Store,
+    before: &[Case],
+    alone: u32,
+    reporter: &mut (dyn Reporter + Send),
+) -> Result<ExitStatus, Failure> {
+    let (pool, seed, exec) = (&one.session.pool, args.run.seed, &args.run.exec);
+    let suspect = Suspect {
+        pool,
+        problem: one.session.problem(),
+        case: &one.case,
+        before,
+        alone,
+        seed,
+        confirm: exec.confirm,
+        rule: output::gap_rule(exec),
+        keep_placement: args.run.placement.is_some(),
+    };
+    let looked = history::look(suspect, &mut telling(one, reporter));
+    let note = |text| Event::Note { id: 0, text };
+    match looked {
+        Err(ProbeError::Interrupted) => Ok(ExitStatus::of_signal(one.session.interrupt.signal())),
+        Err(e) => Err(e.into()),
+        Ok(Looked::Alone(verdict)) => {
+            let word = verdict.word();
+            reporter.event(&note(format!("{word} alone in a fresh process, too: give the case itself to shrink")));
+            Ok(ExitStatus::Found)
+        }
+        Ok(Looked::CannotTell { after, .. }) if after.failed == 0 => {
+            let text = format!("does not fail in {} runs after what the finding lists", after.runs);
+            reporter.event(&note(format!("{text}; there is nothing to shrink")));
+            Ok(ExitStatus::Fine)
+        }
+        Ok(Looked::CannotTell { after, alone }) => {
+            reporter.event(&note(too_rare(after, alone)));
+            Ok(ExitStatus::Fine)
+        }
+        Ok(Looked::Needs(needs)) => {
+            let stated = needs.facts(&context(one, args), &one.case);
+            let summary = Box::new(history::summary(pool.problem(), &stated, &needs));
+            write(store, stated, summary, reporter)?;
+            Ok(ended(one, needs.stopped.as_ref()))
+        }
+    }
+}
+
+/// The exit status of a shrink that filed something.
+fn ended(one: &One, stopped: Option<&ProbeError>) -> ExitStatus {
+    match stopped {
         Some(ProbeError::Interrupted) => ExitStatus::of_signal(one.session.interrupt.signal()),
         Some(ProbeError::Unhealthy(_)) => ExitStatus::Unhealthy,
         _ => ExitStatus::Found,
-    })
+    }
 }
 
 fn started(one: &One, args: &ShrinkArgs) -> Event {
@@ -91,16 +164,21 @@ fn descend(one: &One, args: &ShrinkArgs, reporter: &mut dyn Reporter) -> Result<
         },
         ..shrink::Options::default()
     };
-    let (mut tally, started) = (Tally::default(), one.session.started);
+    shrink::shrink(problem, &one.case, None, &mut prober, &options, &mut telling(one, reporter))
+}
+
+/// Tells a reporter how a shrink goes.
+fn telling<'a>(one: &'a One, reporter: &'a mut dyn Reporter) -> impl FnMut(ShrinkEvent<'_>) + use<'a> {
+    let (mut tally, problem) = (Tally::default(), one.session.problem());
     let mut best = problem.short(&one.case.params);
-    shrink::shrink(problem, &one.case, None, &mut prober, &options, &mut |event| match event {
+    move |event| match event {
         ShrinkEvent::Accepted(step) => {
             best = problem.short(&step.case.params);
             reporter.event(&Event::Shrunk { step: step.by.to_owned(), case: shown(problem, &step.case) });
         }
         ShrinkEvent::Probed { observation, .. } => {
             tally.add(&observation.verdict);
-            let seconds = started.elapsed().as_secs_f64();
+            let seconds = one.session.started.elapsed().as_secs_f64();
             let (phase, tally) = (Phase::Shrinking(best.clone()), tally.clone());
             reporter.event(&Event::Progress { phase, tally, seconds });
         }
@@ -109,7 +187,7 @@ fn descend(one: &One, args: &ShrinkArgs, reporter: &mut dyn Reporter) -> Result<
             reporter.event(&Event::Note { id: 0, text: format!("{text}; shrinking starts again") });
         }
         ShrinkEvent::Phase(_) => {}
-    })
+    }
 }
 
 fn file(
@@ -121,20 +199,33 @@ fn file(
 ) -> Result<(), Failure> {
     let (pool, seed) = (&one.session.pool, args.run.seed);
     // Whatever stops these, the shrunk case is filed.
-    let more = facts::other_seeds(pool, seed, shrunk)
+    let more = facts::other_seeds(pool, &[], seed, output::gap_rule(&args.run.exec), shrunk)
         .and_then(|()| ranks::sweep(pool, &shrunk.minimal, seed, output::gap_rule(&args.run.exec)));
     let table = more.unwrap_or_default();
-    let context = facts::Context {
+    let context = context(one, args);
+    let stated = facts::facts(&context, &one.case, shrunk, table.as_ref());
+    let summary = Box::new(facts::summary(pool.problem(), &stated, shrunk));
+    slips::keep(pool, store, &context.problem, &context.target, shrunk, seed).map_err(Failure::setup)?;
+    write(store, stated, summary, reporter)
+}
+
+fn context(one: &One, args: &ShrinkArgs) -> facts::Context {
+    facts::Context {
         problem: std::sync::Arc::clone(&one.session.described),
         target: one.session.target.clone(),
         pins: one.session.pins.clone(),
         profile: output::profile_word(args.profile).to_owned(),
-        seed,
-        environment: Environment::read(one.session.device(), &pool.hello().description),
-    };
-    let stated = facts::facts(&context, &one.case, shrunk, table.as_ref());
-    let summary = Box::new(facts::summary(pool.problem(), &stated, shrunk));
-    slips::keep(pool, store, &context.problem, &context.target, shrunk, seed).map_err(Failure::setup)?;
+        seed: args.run.seed,
+        environment: Environment::read(one.session.device(), &one.session.pool.hello().description),
+    }
+}
+
+fn write(
+    store: &Store,
+    stated: Facts,
+    summary: Box<FindingSummary>,
+    reporter: &mut dyn Reporter,
+) -> Result<(), Failure> {
     let finding = Finding::new(stated).map_err(Failure::setup)?;
     match store.file(&finding) {
         Ok(filed) => {

@@ -1,5 +1,6 @@
 //! Who is to blame for a bad verdict: the case alone, what ran before it, or a gap read that does no harm.
 
+use super::history;
 use super::job::{CaseResult, Job};
 use super::pool::Pool;
 use super::probe::ProbeError;
@@ -52,6 +53,21 @@ pub fn settle_gap(
     result: &CaseResult,
     rule: GapRule,
 ) -> Result<Settled, ProbeError> {
+    settle_gap_after(pool, &[], case, seed, result, rule)
+}
+
+/// As [`settle_gap`], for a case that other cases ran before in the same process.
+///
+/// # Errors
+/// Where no verdict can be had any more.
+pub fn settle_gap_after(
+    pool: &Pool,
+    before: &[Case],
+    case: &Case,
+    seed: u64,
+    result: &CaseResult,
+    rule: GapRule,
+) -> Result<Settled, ProbeError> {
     let verdict = &result.verdict;
     let mut pages = vec![];
     let (mut now, mut arena) = (verdict.clone(), result.arena);
@@ -72,7 +88,11 @@ pub fn settle_gap(
         pages.dedup();
         let mut job = Job::single(0, case, seed);
         job.also_map.clone_from(&pages);
-        let Some(next) = pool.run_fresh(&job)?.into_iter().next() else { break };
+        let next = match before {
+            [] => pool.run_fresh(&job)?.into_iter().next(),
+            before => pool.run_after(before, &job)?,
+        };
+        let Some(next) = next else { break };
         (now, arena) = (next.verdict, next.arena);
     }
     let gap_pages = pages.len() as u32;
@@ -140,15 +160,16 @@ pub enum Blame {
     GapNote { pages: u32 },
     /// Answered past the time limit: slow, no hang. The limit of the run is longer from here on.
     Slow { took: Duration, limit: Duration },
-    /// Passes alone, fails every time after what the worker ran before it.
+    /// Passed alone, `alone` times of as many, and failed after what the worker ran before it.
     /// `before` are the cases to run first, each with its own pages.
-    History { verdict: Verdict, before: Vec<Case> },
-    /// Could not be made to fail again, alone or with its history, in `runs` runs.
-    Unreproduced { runs: u32 },
+    History { before: Vec<Case>, alone: u32 },
+    /// Could not be made to fail again, alone or with its history, in `runs` runs; `is_cut`: the worker had run more than
+    /// was replayed.
+    Unreproduced { runs: u32, is_cut: bool },
 }
 
 /// Most runs of a case that fails only sometimes.
-const MOST_RUNS: u32 = 20;
+pub const MOST_RUNS: u32 = 20;
 
 /// Runs a bad case alone in fresh processes, `confirm` times and more often unless all of them fail; replays its history
 /// where it never fails alone. So a rare failure is not taken for one that needs what ran before it. Before that, the health
@@ -166,7 +187,7 @@ pub fn blame(
 ) -> Result<Blame, ProbeError> {
     pool.check_health()?;
     let mut first_bad: Option<Verdict> = None;
-    let (mut bad, mut runs) = (0, 0);
+    let (mut bad, mut runs, mut passes) = (0, 0, 0);
     while runs < confirm || (bad < runs && runs < MOST_RUNS) {
         let limit = pool.limit();
         let hung = first_bad.is_none() && matches!(batch.verdict, Verdict::Hang { .. });
@@ -181,6 +202,7 @@ pub fn blame(
             return Ok(Blame::GapNote { pages: settled.gap_pages });
         }
         runs += 1;
+        passes += u32::from(settled.verdict.is_pass());
         let same = match (&first_bad, Signature::of(&settled.verdict)) {
             (_, None) => false,
             (None, Some(_)) => true,
@@ -194,32 +216,38 @@ pub fn blame(
     if let Some(verdict) = first_bad {
         return Ok(Blame::Alone { verdict, bad, runs });
     }
-    let Some((verdict, before)) = replay(pool, case, seed, batch)? else { return Ok(Blame::Unreproduced { runs }) };
-    for _ in 1..confirm {
-        if !pool.run_after(&before, case, seed)?.is_some_and(|v| v.is_bad()) {
-            return Ok(Blame::Unreproduced { runs });
-        }
-    }
-    Ok(Blame::History { verdict, before })
+    // What is refused or skipped alone is no control.
+    let replayed = if passes == runs { replay(pool, case, seed, batch, rule)? } else { None };
+    Ok(match replayed {
+        Some(before) => Blame::History { before, alone: runs },
+        None => Blame::Unreproduced { runs, is_cut: batch.history.is_cut },
+    })
 }
 
 /// Runs what the worker had run before, then the case, each with its own pages; tries the last line, the last two, four, ...
-/// The verdict and the cases run before, where the case is bad again.
-fn replay(pool: &Pool, case: &Case, seed: u64, batch: &CaseResult) -> Result<Option<(Verdict, Vec<Case>)>, ProbeError> {
+/// The cases run before, where the case is bad again.
+fn replay(
+    pool: &Pool,
+    case: &Case,
+    seed: u64,
+    batch: &CaseResult,
+    rule: GapRule,
+) -> Result<Option<Vec<Case>>, ProbeError> {
+    let all = &batch.history.lines;
     let mut length = 1;
-    while length / 2 < batch.history.len() {
-        let lines = &batch.history[batch.history.len().saturating_sub(length)..];
-        let before = cases_of(pool, lines);
-        if let Some(verdict) = pool.run_after(&before, case, seed)?.filter(Verdict::is_bad) {
-            return Ok(Some((verdict, before)));
+    while length / 2 < all.len() {
+        let before = cases_of(pool, &all[all.len().saturating_sub(length)..]);
+        if history::run(pool, &before, case, seed, rule)?.is_some_and(|r| r.verdict.is_bad()) {
+            return Ok(Some(before));
         }
         length *= 2;
     }
     Ok(None)
 }
 
+/// The launches of lines, in their order.
 fn cases_of(pool: &Pool, lines: &[Arc<LayoutLine>]) -> Vec<Case> {
-    let run = lines.iter().flat_map(|l| l.cases.iter().filter(|w| l.run.contains(&w.id)));
+    let run = lines.iter().flat_map(|l| l.run.iter().filter_map(|id| l.cases.iter().find(|w| w.id == *id)));
     run.filter_map(|w| w.case(pool.problem()).ok()).collect()
 }
 

@@ -24,12 +24,14 @@ pub struct Job {
     pub also_map: Vec<u64>,
     /// Time limit of a case, in multiples of the pool's.
     pub patience: u32,
+    /// Launches of every case, one after another in one process; at least 1.
+    pub repeat: u32,
 }
 
 impl Job {
     /// A job of one case: nothing else shares its pages.
     pub fn single(id: u64, case: &Case, seed: u64) -> Job {
-        Job { layout: id, cases: vec![(id, case.clone())], seed, also_map: vec![], patience: 1 }
+        Job { layout: id, cases: vec![(id, case.clone())], seed, also_map: vec![], patience: 1, repeat: 1 }
     }
 }
 
@@ -44,8 +46,26 @@ pub struct CaseResult {
     pub resolved: Knobs,
     pub remapped: u32,
     pub took: Duration,
-    /// For a bad verdict: the lines that this worker had run before, oldest first.
-    pub history: Vec<Arc<LayoutLine>>,
+    /// For a bad verdict: what this worker had run before.
+    pub history: History,
+}
+
+/// What a worker ran, oldest first: the lines that are kept, each with the launches of it that came about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    pub lines: Vec<Arc<LayoutLine>>,
+    /// It ran more than these, longer ago.
+    pub is_cut: bool,
+}
+
+impl History {
+    fn push(&mut self, line: Arc<LayoutLine>) {
+        if self.lines.len() == HISTORY_LINES {
+            self.lines.remove(0);
+            self.is_cut = true;
+        }
+        self.lines.push(line);
+    }
 }
 
 /// Lines of a worker that are kept for a replay of its history.
@@ -65,7 +85,7 @@ const RECYCLE_AFTER: u64 = 1 << 17;
 #[derive(Debug)]
 pub struct Seat {
     pub worker: Process,
-    pub history: Vec<Arc<LayoutLine>>,
+    history: History,
     /// Page ranges that it mapped or unmapped.
     remapped: u64,
 }
@@ -73,7 +93,7 @@ pub struct Seat {
 impl Seat {
     /// A worker that has run nothing.
     pub fn new(worker: Process) -> Seat {
-        Seat { worker, history: vec![], remapped: 0 }
+        Seat { worker, history: History::default(), remapped: 0 }
     }
 
     /// Whether a fresh worker should take its place before the next job.
@@ -81,11 +101,14 @@ impl Seat {
         self.remapped >= RECYCLE_AFTER
     }
 
-    pub fn remember(&mut self, line: Arc<LayoutLine>) {
-        if self.history.len() == HISTORY_LINES {
-            self.history.remove(0);
+    /// What the worker ran before the launch that is `left` first of a line, in that line, too.
+    fn history(&self, line: &LayoutLine, left: &[u64]) -> History {
+        let mut history = self.history.clone();
+        let run = line.run[..line.run.len().saturating_sub(left.len())].to_vec();
+        if !run.is_empty() {
+            history.push(Arc::new(LayoutLine { run, ..line.clone() }));
         }
-        self.history.push(line);
+        history
     }
 }
 
@@ -113,7 +136,8 @@ pub fn run_into(
         also_map: job.also_map.clone(),
         ..WireCase::new(*id, job.seed, pool.problem(), case)
     };
-    let mut left: Vec<u64> = job.cases.iter().map(|c| c.0).collect();
+    let repeat = job.repeat.max(1) as usize;
+    let mut left: Vec<u64> = job.cases.iter().flat_map(|c| std::iter::repeat_n(c.0, repeat)).collect();
     let (mut lost, mut killed) = (0, 0);
     while !left.is_empty() {
         if seat.is_none() {
@@ -130,13 +154,15 @@ pub fn run_into(
             (lost, killed) = (0, 0);
         }
         match ended {
-            None => here.remember(line),
+            None => here.history.push(line),
             Some(Ended::Culprit) => *seat = None,
             Some(Ended::Outside) => {
                 *seat = None;
                 killed += 1;
+                start_over(&mut left, repeat);
             }
             Some(Ended::Unclaimed(why)) => {
+                start_over(&mut left, repeat);
                 // Died before it announced anything: not the case's fault, unless it keeps happening.
                 *seat = None;
                 lost += 1;
@@ -148,6 +174,22 @@ pub fn run_into(
         }
     }
     Ok(())
+}
+
+/// A case whose launches a death cut short gets all of them in the next process.
+fn start_over(left: &mut Vec<u64>, repeat: usize) {
+    let Some(id) = left.first().copied() else { return };
+    left.retain(|other| *other != id);
+    left.splice(0..0, std::iter::repeat_n(id, repeat));
+}
+
+/// Takes the result of one launch: the first that is no pass is the result of its case.
+fn take(results: &mut Vec<CaseResult>, result: CaseResult) {
+    match results.last_mut().filter(|last| last.id == result.id) {
+        Some(last) if last.verdict.is_pass() => *last = result,
+        Some(_) => {}
+        None => results.push(result),
+    }
 }
 
 enum Ended {
@@ -183,19 +225,11 @@ fn one_line(
         match heard {
             Heard::Answer(answer) => {
                 let verdict = answer.verdict().map_err(ProbeError::Setup)?;
-                let history = if verdict.is_bad() { seat.history.clone() } else { vec![] };
+                let history = if verdict.is_bad() { seat.history(line, left) } else { History::default() };
                 pool.count(&verdict, took, answer.remapped);
                 seat.remapped += u64::from(answer.remapped);
-                results.push(CaseResult {
-                    id,
-                    verdict,
-                    arena,
-                    kernel: answer.kernel,
-                    resolved: answer.resolved,
-                    remapped: answer.remapped,
-                    took,
-                    history,
-                });
+                let (kernel, resolved, remapped) = (answer.kernel, answer.resolved, answer.remapped);
+                take(results, CaseResult { id, verdict, arena, kernel, resolved, remapped, took, history });
                 left.remove(0);
             }
             Heard::Said(reply, told) => {
@@ -203,12 +237,13 @@ fn one_line(
                 let none = || ProbeError::Setup(format!("case {id} has no operands"));
                 let verdict =
                     program.verdict(&reply, &told, &instance(id).ok_or_else(none)?).map_err(ProbeError::Setup)?;
-                let history = if verdict.is_bad() { seat.history.clone() } else { vec![] };
+                let history = if verdict.is_bad() { seat.history(line, left) } else { History::default() };
                 pool.count(&verdict, took, 0);
                 let (kernel, resolved) = (reply.kernel, reply.resolved);
-                results.push(CaseResult { id, verdict, arena, kernel, resolved, remapped: 0, took, history });
+                take(results, CaseResult { id, verdict, arena, kernel, resolved, remapped: 0, took, history });
                 left.remove(0);
                 if reply.word == Word::Fault {
+                    left.retain(|other| *other != id);
                     return Ok(Some(Ended::Culprit));
                 }
             }
@@ -218,10 +253,10 @@ fn one_line(
             Heard::Died { culprit: Some(_), death } => {
                 let verdict = blame(pool, &seat.worker, job, id, &death);
                 pool.count(&verdict, took, 0);
-                let history = std::mem::take(&mut seat.history);
+                let history = seat.history(line, left);
                 let (kernel, resolved) = (None, Knobs::new());
-                results.push(CaseResult { id, verdict, arena, kernel, resolved, remapped: 0, took, history });
-                left.remove(0);
+                take(results, CaseResult { id, verdict, arena, kernel, resolved, remapped: 0, took, history });
+                left.retain(|other| *other != id);
                 return Ok(Some(Ended::Culprit));
             }
             Heard::Died { culprit: None, death } => return Ok(Some(Ended::Unclaimed(describe(&death)))),
@@ -232,7 +267,7 @@ fn one_line(
 
 fn instance(pool: &Pool, job: &Job, id: u64) -> Option<Instance> {
     let (_, case) = job.cases.iter().find(|c| c.0 == id)?;
-    pool.problem().instance(case.clone()).ok()
+    pool.described().instance(case.clone()).ok()
 }
 
 /// The verdict on a culprit, its address tied to an operand by planning the same layout again, or by what a foreign program
@@ -243,7 +278,7 @@ fn blame(pool: &Pool, worker: &Process, job: &Job, id: u64, death: &Death) -> Ve
         Process::Program(program) => return program.blame(death, instance(pool, job, id).as_ref()),
     };
     let instances: Vec<Instance> =
-        job.cases.iter().filter_map(|(_, c)| pool.problem().instance(c.clone()).ok()).collect();
+        job.cases.iter().filter_map(|(_, c)| pool.described().instance(c.clone()).ok()).collect();
     let refs: Vec<&Instance> = instances.iter().collect();
     let index = job.cases.iter().position(|c| c.0 == id);
     let layout = Layout::plan(&worker.hello.arena, &refs).ok();

@@ -7,6 +7,7 @@ pub mod death;
 pub mod disk;
 pub mod foreign;
 pub mod health;
+pub mod history;
 mod inbox;
 pub mod inherit;
 pub mod intent;

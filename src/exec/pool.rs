@@ -54,6 +54,7 @@ pub struct Pool {
     spawner: Spawner,
     spec: WorkerSpec,
     problem: Arc<Problem>,
+    described: Arc<Problem>,
     settings: Settings,
     interrupt: Interrupt,
     hello: Hello,
@@ -86,6 +87,7 @@ impl Pool {
         Ok(Pool {
             spawner,
             spec,
+            described: Arc::clone(&problem),
             problem,
             settings,
             interrupt,
@@ -100,6 +102,16 @@ impl Pool {
 
     pub fn problem(&self) -> &Arc<Problem> {
         &self.problem
+    }
+
+    /// As the problem describes itself: what runs before a case may lie outside what was narrowed.
+    pub(super) fn described(&self) -> &Arc<Problem> {
+        &self.described
+    }
+
+    /// Replaces what the problem says of itself: a program may let cases place its operands.
+    pub fn describe(&mut self, problem: Arc<Problem>) {
+        self.described = problem;
     }
 
     /// Replaces the problem by a narrowed one: same parameters, smaller domains.
@@ -291,21 +303,52 @@ impl Pool {
         Ok(outcome)
     }
 
-    /// Runs cases one after another in one fresh process, then `case`: its verdict, or `None` where one of the others ended
-    /// the process first.
+    /// Runs cases one after another in one fresh process, then the one case of `job`: its result, or `None` where one of
+    /// the others ended the process first.
     ///
     /// # Errors
     /// As [`job::run`].
-    pub fn run_after(&self, before: &[Case], case: &Case, seed: u64) -> Result<Option<Verdict>, ProbeError> {
+    pub fn run_after(&self, before: &[Case], job: &Job) -> Result<Option<CaseResult>, ProbeError> {
         let mut seat = Some(self.take()?);
         for (i, earlier) in before.iter().enumerate() {
-            job::run(self, &mut seat, &Job::single(i as u64, earlier, seed))?;
+            job::run(self, &mut seat, &Job::single(i as u64, earlier, job.seed))?;
             if seat.is_none() {
                 return Ok(None);
             }
         }
-        let results = job::run(self, &mut seat, &Job::single(before.len() as u64, case, seed))?;
-        Ok(results.into_iter().next().map(|r| r.verdict))
+        // One process never sees a number twice.
+        let mut last = job.clone();
+        last.layout = before.len() as u64;
+        last.cases.iter_mut().for_each(|(id, _)| *id = before.len() as u64);
+        Ok(job::run(self, &mut seat, &last)?.into_iter().next())
+    }
+
+    /// Runs a case up to `times` times in one fresh process, after others; what each run came to. It ends with the run that
+    /// ends the process; `None` where one of the others did.
+    ///
+    /// # Errors
+    /// As [`job::run`].
+    pub fn run_repeated(
+        &self,
+        before: &[Case],
+        case: &Case,
+        seed: u64,
+        times: u32,
+    ) -> Result<Option<Vec<CaseResult>>, ProbeError> {
+        let mut seat = Some(self.take()?);
+        let mut results = vec![];
+        for (i, now) in before.iter().chain(std::iter::repeat_n(case, times as usize)).enumerate() {
+            let result = job::run(self, &mut seat, &Job::single(i as u64, now, seed))?;
+            if i >= before.len() {
+                results.extend(result);
+            } else if seat.is_none() {
+                return Ok(None);
+            }
+            if seat.is_none() {
+                break;
+            }
+        }
+        Ok(Some(results))
     }
 
     /// Learns which case shows that the device is healthy; a sentence where none can.

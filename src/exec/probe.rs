@@ -35,6 +35,9 @@ pub enum ProbeError {
     Interrupted,
     #[error("the time that --time allows is used up")]
     OutOfTime,
+    /// The search for the smallest history has a bound, so that it ends.
+    #[error("the replays that the search for a smaller history may take are used up")]
+    Spent,
     #[error("{0}")]
     Setup(String),
     #[error("the device no longer passes its health check: {0}")]

@@ -65,7 +65,7 @@ pub struct WireCase {
 pub struct LayoutLine {
     pub layout: u64,
     pub cases: Vec<WireCase>,
-    /// Ids of the cases to run; the others only take part in the mapping.
+    /// Ids of the cases to run, as often as they stand here; the others only take part in the mapping.
     pub run: Vec<u64>,
     pub caps: Caps,
 }

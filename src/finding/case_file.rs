@@ -2,11 +2,10 @@
 
 use super::catalog::{Catalog, Described};
 use super::encode;
-use super::file::{FORMAT, Finding};
+use super::file::Finding;
 use super::name;
 use super::read::{self, ReadError};
-use super::stored::Pairs;
-use super::{check, print};
+use super::seed::Seed;
 use crate::manifest::Manifest;
 use crate::problem::{Case, Invalid, Knobs, Placement, Problem, Value};
 use crate::target::TargetSpec;
@@ -42,44 +41,6 @@ pub enum InputError {
     Text { text: String, what: String },
     #[error("'{text}' is neither a file, nor a finding in {places}, nor a case such as m=608,n=5376")]
     Nothing { text: String, places: String },
-}
-
-/// A seed case in a file of its own.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SeedCase {
-    pub format: i64,
-    pub problem: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<String>,
-    pub params: Pairs<Value>,
-    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
-    pub knobs: Pairs<Value>,
-}
-
-impl SeedCase {
-    /// All parameters that have a meaning are named.
-    pub fn new(problem: &Problem, target: &TargetSpec, case: &Case, note: String) -> SeedCase {
-        let case = encode::case(problem, &check::filed(problem, case));
-        SeedCase {
-            format: FORMAT,
-            problem: problem.name.clone(),
-            note: Some(note),
-            target: Some(target.to_string()),
-            placement: Some(case.placement),
-            params: case.params,
-            knobs: case.knobs,
-        }
-    }
-
-    pub fn to_toml(&self) -> Result<String, String> {
-        let table = toml::Table::try_from(self).map_err(|e| format!("cannot be written as TOML: {e}"))?;
-        Ok(print::toml(&table))
-    }
 }
 
 impl CaseInput {
@@ -144,7 +105,7 @@ pub(super) fn parse(source: &str, text: &str, catalog: &Catalog) -> Result<CaseI
     let table = read::head(text)?;
     match (table.contains_key("minimal"), table.contains_key("params")) {
         (true, _) => from_finding(source, Finding::parse(text, catalog)?, catalog),
-        (false, true) => from_seed_case(source, read::typed(text)?, catalog),
+        (false, true) => from_seed_case(source, Seed::parse(text)?, catalog),
         (false, false) => {
             Err("there is neither [minimal] nor [params]: this is no finding and no case file".to_owned())
         }
@@ -166,14 +127,14 @@ fn from_finding(source: &str, finding: Finding, catalog: &Catalog) -> Result<Cas
     })
 }
 
-fn from_seed_case(source: &str, file: SeedCase, catalog: &Catalog) -> Result<CaseInput, String> {
+fn from_seed_case(source: &str, file: Seed, catalog: &Catalog) -> Result<CaseInput, String> {
     let target = file.target.map(|t| t.parse::<TargetSpec>()).transpose()?;
     let Described { problem, manifest } = catalog.describe(&file.problem, target.as_ref())?;
     let input = CaseInput {
         source: source.to_owned(),
-        named: named(&problem, file.params.0)?,
-        knobs: file.knobs.0.into_iter().collect(),
-        placement: file.placement.map(|p| p.parse()).transpose()?,
+        named: named(&problem, file.params.into_iter().collect())?,
+        knobs: file.knobs,
+        placement: file.placement,
         target,
         finding: None,
         manifest,

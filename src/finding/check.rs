@@ -1,7 +1,8 @@
 //! Facts that contradict themselves never become a finding, whether they come from a run or from a file.
 
-use super::facts::{Certified, Facts, Ranks, Tally, Witness};
+use super::facts::{Certified, Facts, History, Ranks, Tally, Witness};
 use super::pins;
+use crate::exec::history::Earlier;
 use crate::exec::{Signature, Verdict};
 use crate::problem::{Assignment, Case, Narrow, Problem};
 
@@ -19,7 +20,11 @@ pub fn checked(mut facts: Facts) -> Result<Facts, String> {
         return Err(format!("profile = '{}' is not one of {}", facts.profile, PROFILES.join(", ")));
     }
     let placed = [("minimal", &mut facts.minimal), ("original", &mut facts.original)];
-    for (name, case) in placed.into_iter().chain(facts.before.iter_mut().map(|c| ("before", c))) {
+    let earlier = facts.history.iter_mut().flat_map(|h| &mut h.before).filter_map(|e| match e {
+        Earlier::Same => None,
+        Earlier::Case(case) => Some(("history", case)),
+    });
+    for (name, case) in placed.into_iter().chain(earlier) {
         valid(&problem, &mut case.params).map_err(|e| format!("{name}: {e}"))?;
     }
     if let Some(far) = &mut facts.far {
@@ -38,6 +43,7 @@ pub fn checked(mut facts: Facts) -> Result<Facts, String> {
     choices(&facts)?;
     facts.choices.sort_by_key(|c| (c.param, c.value));
     confirmation(&facts)?;
+    facts.history.as_ref().map_or(Ok(()), |h| history(h, facts.confirmation.bad))?;
     facts.ranks.as_ref().map_or(Ok(()), ranks)?;
     Ok(facts)
 }
@@ -195,12 +201,36 @@ fn confirmation(facts: &Facts) -> Result<(), String> {
     let c = &facts.confirmation;
     tally(c.bad, "confirmation")?;
     tally(c.good, "confirmation")?;
+    if c.bad.runs > 0 && c.bad.failed == 0 {
+        return Err(format!("confirmation: the minimal case failed in none of {} runs", c.bad.runs));
+    }
     match c.rate {
         Some((low, high)) if !(0.0 <= low && low <= high && high <= 1.0) => {
             Err(format!("confirmation: {low} to {high} is no interval of a rate"))
         }
         _ => Ok(()),
     }
+}
+
+fn history(h: &History, confirmed: Tally) -> Result<(), String> {
+    let fail = |what: String| Err(format!("history: {what}"));
+    tally(h.alone, "history")?;
+    if h.before.is_empty() {
+        return fail("it lists no case to run before the minimal one".to_owned());
+    }
+    if h.before.len() > h.found_after as usize {
+        return fail(format!("it lists {} cases, and the failure was found after {}", h.before.len(), h.found_after));
+    }
+    if h.alone.failed > 0 {
+        return fail(format!("the minimal case failed {} times alone, so it needs none", h.alone.failed));
+    }
+    if h.alone.runs < confirmed.runs.max(1) {
+        return fail(format!(
+            "the minimal case ran {} times alone and {} times after it",
+            h.alone.runs, confirmed.runs
+        ));
+    }
+    Ok(())
 }
 
 fn ranks(ranks: &Ranks) -> Result<(), String> {

@@ -4,11 +4,12 @@ use super::Catalog;
 use super::check;
 use super::encode::whole_elements;
 use super::environment::Environment;
-use super::facts::{Certified, Choice, Confirmation, Effect, Facts, Far, Ranks, Step, Tally, Witness};
+use super::facts::{Certified, Choice, Confirmation, Effect, Facts, Far, History, Ranks, Step, Tally, Witness};
 use super::file::DIAGNOSIS;
 use super::pins;
 use super::stored::{self, Pairs};
 use super::words::{ACCESS, FAMILY, KIND, PLACE};
+use crate::exec::history::Earlier;
 use crate::exec::{Fault, Hit, Signature, Verdict, Wrong};
 use crate::problem::{Assignment, Case, Placement, Problem, Role, Value};
 use crate::target::TargetSpec;
@@ -31,7 +32,7 @@ fn facts_of(file: stored::File, target: TargetSpec, problem: Arc<Problem>) -> Re
     let pins = pins::Texts { set: file.set, range: file.range, one_of: file.one_of, require: file.require }.pins()?;
     let minimal = case(&problem, &file.minimal).map_err(|e| format!("minimal: {e}"))?;
     let original = case(&problem, &file.original).map_err(|e| format!("original: {e}"))?;
-    let before = file.before.iter().map(|c| case(&problem, c)).collect::<Result<_, _>>();
+    let history = file.history.map(|h| history(&problem, &minimal, h)).transpose();
     let evidence = Evidence { fault: file.fault, wrong: file.wrong, hang: file.hang, crash: file.crash };
     let choices = file.choices.tried.into_iter().map(|c| choice(&problem, c)).collect::<Result<_, _>>();
     let irrelevant = file.irrelevant.0.iter().map(|(name, n)| Ok((index(&problem, name)?, *n)));
@@ -43,7 +44,7 @@ fn facts_of(file: stored::File, target: TargetSpec, problem: Arc<Problem>) -> Re
         verdict: verdict(&problem, &minimal, &file.verdict, evidence)?,
         signature: signature(file.signature).map_err(|e| format!("signature: {e}"))?,
         original,
-        before: before.map_err(|e| format!("before: {e}"))?,
+        history: history.map_err(|e| format!("history: {e}"))?,
         witnesses: file.witness.into_iter().map(|w| witness(&problem, w)).collect::<Result<_, _>>()?,
         far: file.far.map(|f| far(&problem, &minimal, f)).transpose().map_err(|e| format!("far: {e}"))?,
         choices: choices.map_err(|e| format!("choices: {e}"))?,
@@ -76,6 +77,21 @@ fn case(problem: &Problem, case: &stored::Case) -> Result<Case, String> {
         knobs: case.knobs.0.iter().cloned().collect(),
         placement: case.placement.parse::<Placement>()?,
     })
+}
+
+/// Of a case of the list that is the minimal one, both are written; they have to agree.
+fn history(problem: &Problem, minimal: &Case, h: stored::History) -> Result<History, String> {
+    let earlier = |e: stored::Earlier| {
+        let stored = stored::Case { placement: e.placement, params: e.params, knobs: e.knobs };
+        let case = case(problem, &stored)?;
+        match e.is_minimal {
+            false => Ok(Earlier::Case(case)),
+            true if check::filed(problem, &case) == check::filed(problem, minimal) => Ok(Earlier::Same),
+            true => Err("a case with is_minimal = true is not the minimal case".to_owned()),
+        }
+    };
+    let before = h.before.into_iter().map(earlier).collect::<Result<_, String>>()?;
+    Ok(History { before, found_after: h.found_after, alone: tally(h.alone) })
 }
 
 /// A size, stride or number of ranks that has a meaning must be there. Any other parameter may be absent and takes its

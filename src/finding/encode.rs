@@ -1,10 +1,11 @@
 //! From facts to the file's own types.
 
-use super::facts::{Certified, Choice, Effect, Facts, Tally, Witness};
+use super::facts::{Certified, Choice, Effect, Facts, History, Tally, Witness};
 use super::file::{DIAGNOSIS, FORMAT, Status};
 use super::pins;
 use super::stored::{self, Number, Pairs};
 use super::words::{ACCESS, FAMILY, KIND, PLACE};
+use crate::exec::history::Earlier;
 use crate::exec::{Hit, Signature, Verdict};
 use crate::problem::{Assignment, Case, Problem, Value};
 use crate::target::load::call_text;
@@ -38,6 +39,7 @@ pub fn file(status: Status, title: &str, facts: &Facts) -> stored::File {
             good: tally(facts.confirmation.good),
             failure_rate: facts.confirmation.rate,
         },
+        history: facts.history.as_ref().map(|h| history(problem, &facts.minimal, h)),
         witness: facts.witnesses.iter().map(|w| witness(problem, w)).collect(),
         far: facts.far.as_ref().map(|far| stored::Far {
             changed: changed(problem, &facts.minimal.params, &far.params),
@@ -58,7 +60,6 @@ pub fn file(status: Status, title: &str, facts: &Facts) -> stored::File {
             slips: facts.slips.clone(),
         },
         original: case(problem, &facts.original),
-        before: facts.before.iter().map(|c| case(problem, c)).collect(),
         environment: environment(facts),
     };
     evidence(problem, facts, &mut file);
@@ -76,6 +77,21 @@ pub fn case(problem: &Problem, case: &Case) -> stored::Case {
         placement: case.placement.to_string(),
         params: params(problem, &case.params),
         knobs: Pairs(case.knobs.clone().into_iter().collect()),
+    }
+}
+
+fn history(problem: &Problem, minimal: &Case, history: &History) -> stored::History {
+    let earlier = |e: &Earlier| {
+        let (is_minimal, stored) = match e {
+            Earlier::Same => (true, case(problem, minimal)),
+            Earlier::Case(c) => (false, case(problem, c)),
+        };
+        stored::Earlier { is_minimal, placement: stored.placement, params: stored.params, knobs: stored.knobs }
+    };
+    stored::History {
+        found_after: history.found_after,
+        alone: tally(history.alone),
+        before: history.before.iter().map(earlier).collect(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is known of a failure once it is shrunk: the input of a [`Finding`](super::Finding).
 
 use super::environment::Environment;
+use crate::exec::history::{Earlier, resolved};
 use crate::exec::{Signature, Verdict};
 use crate::problem::{Assignment, Case, Narrow, Problem};
 use crate::target::TargetSpec;
@@ -84,6 +85,17 @@ pub struct Confirmation {
     pub rate: Option<(f64, f64)>,
 }
 
+/// What has to run before the minimal case, in the same process, for it to fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    /// In order; at least one.
+    pub before: Vec<Earlier>,
+    /// Cases that the process had run when the failure was seen first.
+    pub found_after: u32,
+    /// The minimal case without them, in fresh processes: it never failed.
+    pub alone: Tally,
+}
+
 /// A step that the shrinker took: which move, and the case it led to, in short form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -110,8 +122,8 @@ pub struct Facts {
     pub minimal: Case,
     /// As it was found.
     pub original: Case,
-    /// Cases to run before the minimal one in the same process, in order, where it fails only after them.
-    pub before: Vec<Case>,
+    /// Where the minimal case fails only after others in the same process.
+    pub history: Option<History>,
     pub witnesses: Vec<Witness>,
     pub far: Option<Far>,
     pub choices: Vec<Choice>,
@@ -135,6 +147,11 @@ impl Facts {
     pub fn narrowed(&self) -> Result<Problem, String> {
         let narrowed = self.problem.narrowed(&self.pins)?;
         if self.profile == "packed" { narrowed.narrowed(&narrowed.packed()) } else { Ok(narrowed) }
+    }
+
+    /// What has to run before a case of this finding, in the same process.
+    pub fn before(&self, case: &Case) -> Vec<Case> {
+        self.history.as_ref().map_or_else(Vec::new, |h| resolved(&h.before, case))
     }
 
     /// What happened in the minimal case, one sentence without a full stop.

@@ -1,6 +1,7 @@
 use super::*;
+use crate::exec::history::Earlier;
 use crate::finding::testing::{atlas, facts};
-use crate::finding::{Certified, Tally};
+use crate::finding::{Certified, Facts, History, Tally};
 use proptest::prelude::*;
 
 fn text() -> String {
@@ -96,6 +97,11 @@ fn each_lie_is_one_sentence_that_names_it() {
             "the signature says 'read of A, far away', the verdict 'read of B, far away'",
         ),
         ("bad = { runs = 3, failed = 3 }", "bad = { runs = 3, failed = 4 }", "confirmation: 4 failures in 3 runs"),
+        (
+            "bad = { runs = 3, failed = 3 }",
+            "bad = { runs = 3, failed = 0 }",
+            "confirmation: the minimal case failed in none of 3 runs",
+        ),
         ("certified = true", "certified = false", "witness of ldb: certified = false goes with why_not"),
         (
             "value = 536870911, runs = 3, failed = 0",
@@ -115,6 +121,43 @@ fn each_lie_is_one_sentence_that_names_it() {
         let error = error(from, to);
         assert!(error.contains(expected) && !error.contains('\n'), "{from} -> {to}\n{error}");
     }
+}
+
+/// The hand-written finding, with a history of a case of its own and the minimal one.
+fn with_history() -> Facts {
+    let facts = atlas();
+    let other = facts.original.clone();
+    let before = vec![Earlier::Case(other), Earlier::Same];
+    Facts { history: Some(History { before, found_after: 40, alone: Tally { runs: 20, failed: 0 } }), ..facts }
+}
+
+#[test]
+fn what_has_to_run_first_is_in_the_file_and_lies_about_it_are_named() {
+    let finding = Finding::new(with_history()).unwrap();
+    let text = finding.to_toml().unwrap();
+    assert!(finding.title().ends_with(", after 2 cases in the same process"), "{}", finding.title());
+    assert!(text.contains("\n[history]\nfound_after = 40\nalone = { runs = 20, failed = 0 }\n"), "{text}");
+    assert_eq!(text.matches("[[history.before]]").count(), 2, "{text}");
+    assert_ne!(finding.name(), Finding::new(atlas()).unwrap().name());
+    let again = Finding::parse(&text, &Catalog::default()).unwrap();
+    assert_eq!(format!("{again:?}"), format!("{finding:?}"));
+
+    let alone = "alone = { runs = 20, failed = 0 }";
+    let cases = [
+        (alone, "alone = { runs = 20, failed = 1 }", "history: the minimal case failed 1 times alone"),
+        (alone, "alone = { runs = 2, failed = 0 }", "history: the minimal case ran 2 times alone and 3 times after it"),
+        ("found_after = 40", "found_after = 1", "history: it lists 2 cases, and the failure was found after 1"),
+        ("is_minimal = false", "is_minimal = true", "history: a case with is_minimal = true is not the minimal case"),
+        ("[history.before.params]\ntransA = \"N\"", "[history.before.params]\ntransA = \"X\"", "history: transA"),
+    ];
+    for (from, to, expected) in cases {
+        assert!(text.contains(from), "{from} is not in\n{text}");
+        let error = Finding::parse(&text.replacen(from, to, 1), &Catalog::default()).map(|f| f.name()).unwrap_err();
+        assert!(error.contains(expected) && !error.contains('\n'), "{from} -> {to}\n{error}");
+    }
+    let mut none = with_history();
+    none.history.as_mut().unwrap().before.clear();
+    assert!(Finding::new(none).unwrap_err().contains("history: it lists no case"));
 }
 
 #[test]

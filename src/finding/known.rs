@@ -125,6 +125,8 @@ impl Known {
     ) -> Option<Match> {
         let mut found: Vec<Match> = self
             .alike(problem, target, signature)
+            // What needs other cases is no other failure's reason: those are asked by `histories`.
+            .filter(|e| e.finding.facts().history.is_none())
             .filter_map(|e| {
                 let facts = e.finding.facts();
                 let case = check::filed(&facts.problem, case);
@@ -143,19 +145,27 @@ impl Known {
         found.into_iter().next()
     }
 
-    /// The finding that has this minimal case: what a shrink asks at its end.
+    /// The findings of a target that fail only after other cases: whether one of them explains a failure shows when the
+    /// case runs after its list.
+    pub fn histories<'a>(&'a self, problem: &'a Problem, target: &'a TargetSpec) -> impl Iterator<Item = &'a Entry> {
+        self.of(problem, target).filter(|e| e.finding.facts().history.is_some())
+    }
+
+    /// The finding that has this minimal case and list of cases before it: what a shrink asks at its end.
     pub fn same_minimal(
         &self,
         problem: &Problem,
         target: &TargetSpec,
         case: &Case,
         signature: &Signature,
+        before: &[Case],
     ) -> Option<Match> {
         let found = self.alike(problem, target, signature).filter(|e| {
             let facts = e.finding.facts();
             let case = check::filed(&facts.problem, case);
             // Where the operands lay is no part of what fails.
             (&facts.minimal.params, &facts.minimal.knobs) == (&case.params, &case.knobs)
+                && facts.before(&facts.minimal) == before
         });
         found.min_by_key(|e| e.finding.status() == Status::Fixed).map(|e| e.matched(By::OwnCase))
     }
@@ -166,12 +176,15 @@ impl Known {
         target: &'a TargetSpec,
         signature: &'a Signature,
     ) -> impl Iterator<Item = &'a Entry> {
+        self.of(problem, target).filter(move |e| e.finding.facts().signature.matches(signature))
+    }
+
+    fn of<'a>(&'a self, problem: &'a Problem, target: &'a TargetSpec) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |e| {
             let facts = e.finding.facts();
             facts.problem.name == problem.name
                 && facts.minimal.params.0.len() == problem.params.len()
                 && same_target(&facts.target, target)
-                && facts.signature.matches(signature)
         })
     }
 }

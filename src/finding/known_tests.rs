@@ -117,7 +117,7 @@ fn a_problem_with_pins_asks_the_same_question() {
     let mut case = facts.minimal.clone();
     case.params[narrowed.param("ldd").unwrap()] = 5;
     let known = known(facts.clone());
-    assert!(known.same_minimal(&narrowed, &facts.target, &case, &far_read_of_b()).is_some());
+    assert!(known.same_minimal(&narrowed, &facts.target, &case, &far_read_of_b(), &[]).is_some());
     assert!(known.matching(&narrowed, &facts.target, &case, &far_read_of_b()).is_some());
     let from_narrowed = Finding::new(Facts { problem: narrowed.into(), minimal: case, ..facts.clone() }).unwrap();
     assert_eq!(from_narrowed.name(), Finding::new(facts).unwrap().name());
@@ -128,14 +128,14 @@ fn the_same_minimal_case_is_found_wherever_its_operands_lie() {
     let facts = atlas();
     let (problem, target, mut case) = (facts.problem.clone(), facts.target.clone(), facts.minimal.clone());
     let known = known(facts);
-    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_some());
+    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b(), &[]).is_some());
     // A value without a meaning makes no other case.
     case.params[problem.param("ldd").unwrap()] = 7;
-    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_some());
+    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b(), &[]).is_some());
     case.placement = Placement::START;
-    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_some());
+    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b(), &[]).is_some());
     case.knobs.insert("threads".to_owned(), Value::Int(2));
-    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b()).is_none());
+    assert!(known.same_minimal(&problem, &target, &case, &far_read_of_b(), &[]).is_none());
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn identity(facts: &Facts) -> String {
     for pin in pins {
         text.push_str(&format!("pin {pin}\n"));
     }
-    for case in facts.before.iter().chain([&facts.minimal]) {
+    for case in facts.before(&facts.minimal).iter().chain([&facts.minimal]) {
         push_case(&mut text, &facts.problem, case);
     }
     push_signature(&mut text, &facts.signature);

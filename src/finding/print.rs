@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 /// Tables that are written on one line.
-const INLINE: [&str; 5] = ["last_good", "first_bad", "bad", "good", "changed"];
+const INLINE: [&str; 6] = ["last_good", "first_bad", "bad", "good", "alone", "changed"];
 /// Lists of tables that get a heading per entry; all others have a line per entry.
 const HEADED: [&str; 2] = ["witness", "before"];
 /// Longest list on one line.
@@ -22,7 +22,8 @@ fn comment(path: &str) -> Option<&'static str> {
         "choices" => "Other values of choices in the minimal case: passes, same (fails in this way), differs, not-run.",
         "shrinking" => "How the original case became the minimal one, and what was met on the way.",
         "original" => "The case as it was found.",
-        "before" => "Cases to run first, in the same process and in this order.",
+        "history" => "It fails only after other cases in the same process, and never failed without them (alone).",
+        "history.before" => "Cases to run first, in this order; is_minimal: the minimal case itself, which follows it.",
         "environment" => "Where this was seen. Not part of what the finding is.",
         _ => return None,
     })

@@ -42,6 +42,8 @@ pub struct File {
     pub crash: Option<Crash>,
     pub signature: Signature,
     pub confirmation: Confirmation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub witness: Vec<Witness>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,8 +57,6 @@ pub struct File {
     #[serde(default, skip_serializing_if = "Shrinking::is_empty")]
     pub shrinking: Shrinking,
     pub original: Case,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub before: Vec<Case>,
     pub environment: Environment,
 }
 
@@ -150,6 +150,24 @@ pub struct Confirmation {
     pub good: Tally,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_rate: Option<(f64, f64)>,
+}
+
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    pub found_after: u32,
+    pub alone: Tally,
+    pub before: Vec<Earlier>,
+}
+
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Earlier {
+    pub is_minimal: bool,
+    pub placement: String,
+    pub params: Pairs<Value>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    pub knobs: Pairs<Value>,
 }
 
 #[derive(Debug, serde::Serialize, serde::Deserialize)]

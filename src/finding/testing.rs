@@ -2,8 +2,9 @@
 
 use super::check;
 use super::environment::Environment;
-use super::facts::{Certified, Choice, Confirmation, Effect, Facts, Far, Ranks, Step, Tally, Witness};
+use super::facts::{Certified, Choice, Confirmation, Effect, Facts, Far, History, Ranks, Step, Tally, Witness};
 use crate::device::Access;
+use crate::exec::history::Earlier;
 use crate::exec::{Fault, Hit, Place, Signature, Verdict, Wrong, WrongKind};
 use crate::problem::{Assignment, BUILTINS, Builtin, Case, Flush, Narrow, Placement, Problem, Value};
 use proptest::prelude::*;
@@ -50,7 +51,7 @@ pub fn atlas() -> Facts {
             family: crate::exec::Family::Memory,
         },
         original: case(&problem, "m=1 n=5 k=7 ldb=900000000"),
-        before: vec![],
+        history: None,
         witnesses: vec![Witness {
             param: ldb,
             good: Some((536_870_911, CLEAN)),
@@ -149,10 +150,15 @@ pub fn facts() -> impl Strategy<Value = Facts> {
         let number = (any::<u64>(), 0u32..10, 0u32..10);
         (cases, any_verdict(&problem), far, texts, number, rate, any::<bool>()).prop_map(
             move |((minimal, original, before), verdict, (far, has_far), texts, (seed, x, y), rate, flag)| {
-                let tally = Tally { runs: x + y, failed: y };
+                let tally = Tally { runs: x + y + 1, failed: y + 1 };
                 let plain = |params: &Assignment| check::filed(&problem, &minimal.with_params(params.clone())).params;
                 let has_far = has_far && plain(&far) != plain(&minimal.params);
                 let signature = Signature::of(&verdict).unwrap();
+                let history = (!before.is_empty()).then(|| History {
+                    found_after: x + 4,
+                    alone: Tally { runs: tally.runs, failed: 0 },
+                    before: [Earlier::Same].into_iter().chain(before.into_iter().map(Earlier::Case)).collect(),
+                });
                 let named = |i: usize| texts.get(i).cloned().unwrap_or_default();
                 let param = problem.params.iter().position(|p| !p.is_choice()).unwrap();
                 let bad = (minimal.params[param], THREE);
@@ -167,7 +173,7 @@ pub fn facts() -> impl Strategy<Value = Facts> {
                     signature,
                     minimal,
                     original,
-                    before,
+                    history,
                     witnesses: vec![Witness { param, good: None, bad, certified: Certified::No(named(0)) }],
                     far: has_far.then_some(Far { params: far, tally: Tally { runs: x + y + 1, failed: y + 1 } }),
                     choices: vec![],

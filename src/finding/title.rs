@@ -4,6 +4,7 @@ use super::encode::whole_elements;
 use super::facts::Facts;
 use super::name::library_file;
 use crate::device::Access;
+use crate::exec::history::Earlier;
 use crate::exec::{Hit, Place, Verdict, Wrong, WrongKind};
 
 /// What happened in the minimal case, as a sentence without a full stop.
@@ -14,7 +15,19 @@ pub fn sentence(facts: &Facts) -> String {
         Some(path) => library_file(path).to_owned(),
         None => target.to_string(),
     };
-    format!("{} on {on} {}", facts.problem.name, what(facts))
+    format!("{} on {on} {}{}", facts.problem.name, what(facts), after(facts))
+}
+
+/// What has to run before it in the same process.
+fn after(facts: &Facts) -> String {
+    match facts.history.as_ref().map(|h| &h.before) {
+        None => String::new(),
+        Some(before) if before.iter().all(|e| *e == Earlier::Same) => {
+            format!(", in run {} of one process", before.len() + 1)
+        }
+        Some(before) if before.len() == 1 => ", after another case in the same process".to_owned(),
+        Some(before) => format!(", after {} cases in the same process", before.len()),
+    }
 }
 
 fn what(facts: &Facts) -> String {

@@ -3,6 +3,7 @@
 use super::outcome::Seen;
 use crate::device::Access;
 use crate::exec::blame::{GapRule, settle_gap};
+use crate::exec::history;
 use crate::exec::pool::Pool;
 use crate::exec::{Family, Place, ProbeError, Signature, Verdict};
 use crate::finding::Facts;
@@ -76,6 +77,20 @@ impl<'a> Watch<'a> {
         Ok((self.until(case, 1, self.rare)?, self.rare))
     }
 
+    /// Runs a case without the cases that have to run before it.
+    ///
+    /// # Errors
+    /// As [`watch`](Self::watch).
+    pub fn alone(&mut self, case: &Case) -> Result<Seen, ProbeError> {
+        let mut seen = Seen::default();
+        while seen.nothing.is_none() && seen.runs < self.needed() && seen.same + seen.other == 0 {
+            let result = history::run(self.pool, &[], case, self.facts.seed, self.rule)?;
+            let ran = result.map_or_else(|| Ran::Nothing("no verdict".to_owned()), |r| Ran::Verdict(r.verdict));
+            self.count(&mut seen, ran)?;
+        }
+        Ok(seen)
+    }
+
     fn until(&mut self, case: &Case, failures: u32, passes: u32) -> Result<Seen, ProbeError> {
         let mut seen = Seen::default();
         if let Err(e) = self.pool.problem().check(&case.params) {
@@ -120,11 +135,10 @@ impl<'a> Watch<'a> {
 
     fn once(&mut self, case: &Case) -> Result<Ran, ProbeError> {
         let (pool, seed) = (self.pool, self.facts.seed);
-        if !self.facts.before.is_empty() {
-            let verdict = pool.run_after(&self.facts.before, case, seed)?;
-            let died =
-                || Verdict::Crash { how: "one of the cases that run before it ended the process".into(), code: None };
-            return Ok(Ran::Verdict(verdict.unwrap_or_else(died)));
+        if self.facts.history.is_some() {
+            let result = history::run(pool, &self.facts.before(case), case, seed, self.rule)?;
+            let died = || Verdict::Crash { how: history::LOST.to_owned(), code: None };
+            return Ok(Ran::Verdict(result.map_or_else(died, |r| r.verdict)));
         }
         let hangs = self.facts.signature.family == Family::Hang && !self.patient.contains(case);
         let mut result = if hangs { self.look_long(case)? } else { pool.probe(case, seed, true)? };

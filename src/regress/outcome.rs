@@ -66,6 +66,8 @@ pub struct Observed {
     /// Passes in a row that count as a pass.
     pub needed: u32,
     pub minimal: Seen,
+    /// The minimal case without the cases that have to run before it, where the finding lists any and it fails after them.
+    pub alone: Option<Seen>,
     pub pairs: Vec<PairSeen>,
     pub far: Option<Seen>,
     pub original: Option<Seen>,
@@ -116,6 +118,9 @@ pub fn conclude(seen: &Observed, differences: &[String]) -> Outcome {
 /// The minimal case fails as filed: the line is where it was if every pair still stands on both sides of it.
 fn while_failing(seen: &Observed) -> Outcome {
     let says = |s: &Seen| s.says(seen.needed);
+    if let Some(Says::Fails | Says::Otherwise(_)) = seen.alone.as_ref().map(says) {
+        return Outcome::Different("it fails without the cases that the finding runs before it, too".to_owned());
+    }
     for pair in &seen.pairs {
         if says(&pair.good) == Says::Fails {
             return Outcome::Moved(Lead::Good(pair.param));

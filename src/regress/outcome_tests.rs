@@ -27,7 +27,7 @@ fn pair(good: Seen, bad: Option<Seen>) -> PairSeen {
 }
 
 fn observed(minimal: Seen, pairs: Vec<PairSeen>, far: Option<Seen>, original: Option<Seen>) -> Observed {
-    Observed { needed: 3, minimal, pairs, far, original }
+    Observed { needed: 3, minimal, pairs, far, original, ..Observed::default() }
 }
 
 fn on_another_core() -> Vec<String> {
@@ -57,6 +57,15 @@ fn a_line_moved_where_one_side_of_a_pair_or_a_far_case_says_so() {
     assert_eq!(moved(observed(passes(), vec![], None, Some(fails()))), Outcome::Moved(Lead::Original));
     let beats = observed(passes(), vec![pair(differs(), None)], None, Some(fails()));
     assert_eq!(moved(beats), Outcome::Moved(Lead::Original));
+}
+
+#[test]
+fn a_case_that_fails_without_what_has_to_run_first_is_another_failure() {
+    let after = |alone| Observed { alone: Some(alone), ..observed(fails(), vec![pair(passes(), None)], None, None) };
+    assert_eq!(conclude(&after(passes()), &[]), Outcome::Reproduced);
+    for alone in [fails(), differs(), seen(1, 0, 2)] {
+        assert!(matches!(conclude(&after(alone), &[]), Outcome::Different(why) if why.contains("without the cases")));
+    }
 }
 
 #[test]

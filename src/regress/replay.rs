@@ -83,6 +83,7 @@ fn observe(watch: &mut Watch<'_>, narrowed: &Problem) -> Result<Observed, ProbeE
     let mut all = Observed { needed: watch.needed(), minimal, ..Observed::default() };
     match all.minimal.says(all.needed) {
         Says::Otherwise(_) | Says::Nothing(_) => return Ok(all),
+        Says::Fails if facts.history.is_some() => all.alone = Some(watch.alone(&facts.minimal)?),
         Says::Fails => {}
         Says::Passes => {
             if let Some(far) = &facts.far {

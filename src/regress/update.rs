@@ -2,12 +2,14 @@
 
 use super::replay::{Options, narrowed};
 use crate::campaign::facts::{self, Context};
+use crate::campaign::history::{self, Looked, Suspect};
+use crate::campaign::too_rare;
 use crate::exec::pool::Pool;
 use crate::exec::prober::PoolProber;
 use crate::exec::{ProbeError, ranks};
 use crate::finding::store::StoreError;
 use crate::finding::{Environment, Facts, Finding, Step};
-use crate::problem::Case;
+use crate::problem::{Case, Problem};
 use crate::shrink::{self, NotShrunk};
 use crate::target::TargetSpec;
 
@@ -36,6 +38,19 @@ pub fn renewed(
     options: Options,
 ) -> Result<Finding, NotRenewed> {
     let problem = narrowed(pool, filed).map_err(NotRenewed::Text)?;
+    let context = Context {
+        problem: filed.problem.clone(),
+        target: target.clone(),
+        pins: filed.pins.clone(),
+        profile: filed.profile.clone(),
+        seed: filed.seed,
+        environment,
+    };
+    if filed.history.is_some() {
+        let mut stated = after_others(pool, &problem, filed, failing, &context, options)?;
+        follow(&mut stated, filed, failing);
+        return Finding::new(stated).map_err(NotRenewed::Text);
+    }
     let mut prober = PoolProber::new(pool, filed.seed, options.gap_rule);
     let how = shrink::Options {
         seed: filed.seed,
@@ -52,20 +67,48 @@ pub fn renewed(
         return Err(stopped.into());
     }
     pool.check_health()?;
-    facts::other_seeds(pool, filed.seed, &mut shrunk)?;
+    facts::other_seeds(pool, &[], filed.seed, options.gap_rule, &mut shrunk)?;
     let table = ranks::sweep(pool, &shrunk.minimal, filed.seed, options.gap_rule)?;
-    let context = Context {
-        problem: filed.problem.clone(),
-        target: target.clone(),
-        pins: filed.pins.clone(),
-        profile: filed.profile.clone(),
-        seed: filed.seed,
-        environment,
-    };
     let mut stated = facts::facts(&context, &filed.original, &shrunk, table.as_ref());
+    follow(&mut stated, filed, failing);
+    Finding::new(stated).map_err(NotRenewed::Text)
+}
+
+/// The ladder goes on where it was left.
+fn follow(stated: &mut Facts, filed: &Facts, failing: &Case) {
     if *failing != filed.original {
         let moved = Step { by: "follow the line".to_owned(), case: filed.problem.short(&failing.params) };
-        stated.ladder = filed.ladder.iter().cloned().chain([moved]).chain(stated.ladder).collect();
+        let new = std::mem::take(&mut stated.ladder);
+        stated.ladder = filed.ladder.iter().cloned().chain([moved]).chain(new).collect();
     }
-    Finding::new(stated).map_err(NotRenewed::Text)
+}
+
+/// As [`renewed`], for a case that fails only after others.
+fn after_others(
+    pool: &Pool,
+    problem: &Problem,
+    filed: &Facts,
+    failing: &Case,
+    context: &Context,
+    options: Options,
+) -> Result<Facts, NotRenewed> {
+    let suspect = Suspect {
+        pool,
+        problem,
+        case: failing,
+        before: &filed.before(failing),
+        alone: 0,
+        seed: filed.seed,
+        confirm: options.confirm,
+        rule: options.gap_rule,
+        keep_placement: true,
+    };
+    match history::look(suspect, &mut |_| {})? {
+        Looked::Alone(_) => Err(NotRenewed::Text("it fails alone now, too: a finding of its own".to_owned())),
+        Looked::CannotTell { after, alone } => Err(NotRenewed::Text(too_rare(after, alone))),
+        Looked::Needs(mut needs) => match needs.stopped.take() {
+            Some(stopped) => Err(stopped.into()),
+            None => Ok(needs.facts(context, &filed.original)),
+        },
+    }
 }

@@ -235,8 +235,8 @@ pub struct FindingSummary {
     pub irrelevant: Vec<String>,
     pub notes: Vec<String>,
     pub probes: String,
-    /// It fails only after other cases in the same process: there is nothing to shrink.
-    pub needs_others: bool,
+    /// Cases that have to run before the minimal one in the same process.
+    pub before: Vec<ShownCase>,
 }
 
 /// One pair of witnesses in outside form.

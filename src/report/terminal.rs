@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// Time between two progress lines where there is no terminal to redraw.
 const PROGRESS_EVERY: Duration = Duration::from_secs(60);
 
+/// Cases to run before a minimal one that are shown.
+const BEFORE: usize = 8;
+
 /// How much is said.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Detail {
@@ -206,6 +209,12 @@ fn finding(word: &str, f: &FindingSummary, path: &Path) -> String {
     if let Some(call) = &f.call {
         row("call", call);
     }
+    for before in f.before.iter().take(BEFORE) {
+        row("only after", &before.short);
+    }
+    if f.before.len() > BEFORE {
+        row("only after", &format!("{} more; the file lists them", f.before.len() - BEFORE));
+    }
     for w in &f.witnesses {
         match &w.good {
             Some(good) => {
@@ -228,9 +237,7 @@ fn finding(word: &str, f: &FindingSummary, path: &Path) -> String {
     row("file", &path.display().to_string());
     let shown = path.display();
     row("reproduce with", &format!("shrinkfault run {shown}"));
-    if !f.needs_others {
-        row("shrink further", &format!("shrinkfault shrink {shown}"));
-    }
+    row("shrink further", &format!("shrinkfault shrink {shown}"));
     row("commit with", &format!("shrinkfault keep {shown}"));
     out
 }

@@ -52,6 +52,11 @@ pub fn key(problem: &Problem, outcome: &Outcome) -> Option<Key> {
     })
 }
 
+/// The key of a case that was not run: magnitudes alone; `None` for an assignment that is no case.
+pub fn unrun_key(problem: &Problem, case: &Case) -> Option<Key> {
+    Some(Key { kernel: None, verdict: "not run", buckets: buckets(problem, &case.params)?, place: None })
+}
+
 fn buckets(problem: &Problem, values: &Assignment) -> Option<Vec<Option<u8>>> {
     let views = problem.views(values).ok()?;
     let bucket = |v: &crate::problem::View| {

@@ -13,6 +13,7 @@ mod beliefs;
 mod engine;
 mod integer;
 pub mod line;
+pub mod list;
 mod moves;
 pub mod observe;
 pub mod order;

@@ -173,7 +173,7 @@ impl Program {
         if !self.child.is_alive() {
             return Err(ChannelError::Closed);
         }
-        let cases = line.cases.iter().filter(|c| line.run.contains(&c.id));
+        let cases = line.run.iter().filter_map(|id| line.cases.iter().find(|c| c.id == *id));
         self.pending.extend(cases.map(|c| (line.layout, c.clone())));
         Ok(())
     }

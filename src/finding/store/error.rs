@@ -41,7 +41,7 @@ fn process(pid: Option<u32>) -> String {
 
 impl StoreError {
     /// What an error while writing `path` means.
-    pub(super) fn writing(path: &Path, source: io::Error) -> StoreError {
+    pub(crate) fn writing(path: &Path, source: io::Error) -> StoreError {
         let path = path.to_owned();
         match source.kind() {
             kind if is_no_room(kind) => StoreError::NoRoom { path, source },

@@ -20,10 +20,8 @@ pub use record::{Answer, Effect, Record, Round, Spent, Start};
 pub use reserve::RESERVE_BYTES;
 pub use update::update;
 
-use super::case_file::SeedCase;
 use super::known::Warning;
-use super::name;
-use super::{Finding, known::Known};
+use super::{Finding, Seed, check, known::Known, name};
 use crate::exec::Signature;
 use crate::problem::{Case, Problem};
 use crate::target::TargetSpec;
@@ -206,10 +204,8 @@ impl Store {
     ) -> Result<Filed, StoreError> {
         let path = self.raw_path(problem, target, case, signature);
         let note = format!("failed, not shrunk: {signature}");
-        let toml = SeedCase::new(problem, target, case, note)
-            .to_toml()
-            .map_err(|what| StoreError::Text { name: path.display().to_string(), what })?;
-        match self.reserve.spend(|| atomic::create(&path, toml.as_bytes())) {
+        let seed = Seed { target: Some(target.to_string()), ..Seed::of(problem, &check::filed(problem, case), &note) };
+        match self.reserve.spend(|| atomic::create(&path, seed.to_toml().as_bytes())) {
             Ok(true) => Ok(Filed::New(path)),
             Ok(false) => Ok(Filed::Already(path)),
             Err(e) => Err(StoreError::writing(&path, e)),
@@ -272,7 +268,8 @@ fn is_same(path: &Path, finding: &Finding) -> bool {
     let mut known = Known::default();
     known.add(path.to_owned(), there);
     let facts = finding.facts();
-    known.same_minimal(&facts.problem, &facts.target, &facts.minimal, &facts.signature).is_some()
+    let before = facts.before(&facts.minimal);
+    known.same_minimal(&facts.problem, &facts.target, &facts.minimal, &facts.signature, &before).is_some()
 }
 
 /// For so long a run tries to take the lock: `status` may hold it for a moment.
