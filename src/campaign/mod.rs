@@ -277,7 +277,10 @@ impl Campaign<'_> {
                 self.state.counts.not_shrunk += 1;
                 // The first of every kind can be shrunk by hand.
                 if self.state.counts.raw.insert(signature.to_string()) {
-                    self.store.save_raw(&self.problem, &self.target, case, &signature)?;
+                    let kept = self.store.save_raw(&self.problem, &self.target, case, &signature)?;
+                    if let Filed::New(path) = kept {
+                        self.note(id, format!("{signature}: not looked into, kept as {}", path.display()));
+                    }
                 }
             }
         }

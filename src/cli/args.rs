@@ -222,6 +222,9 @@ pub struct RunArgs {
     /// Folder for findings, counts and the journal
     #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
     pub out: PathBuf,
+    /// Folder that a finding is looked for in by name, beside --out
+    #[arg(long, value_name = "DIR", default_value = "regressions")]
+    pub regressions: PathBuf,
     #[command(flatten)]
     pub exec: Exec,
     /// Operand placement: end, start, end+PAD, end/ALIGN (bytes)
@@ -288,7 +291,7 @@ pub struct CheckArgs {
     /// Shapes: a TOML file with an array of tables, a case file or a folder of them, a CSV file whose header names
     /// parameters, or lines such as m=608,n=5376; - reads stdin
     pub shapes: String,
-    /// The finding whose line counts: its file, or its name in regressions/ or in --out
+    /// The finding whose line counts: its file, or its name in --regressions or in --out
     #[arg(long, value_name = "FINDING")]
     pub law: String,
     /// Give parameters that the list does not name, for all shapes, such as dtype=f16; may be repeated
@@ -297,6 +300,9 @@ pub struct CheckArgs {
     /// Folder that a finding is looked for in by name
     #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
     pub out: PathBuf,
+    /// Folder that a finding is looked for in by name, beside --out
+    #[arg(long, value_name = "DIR", default_value = "regressions")]
+    pub regressions: PathBuf,
     /// Write events as JSON Lines to stdout
     #[arg(long)]
     pub json: bool,
