@@ -205,7 +205,7 @@ pub struct Hunt {
 }
 
 /// Options of `run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// A finding, a corpus case, or parameters such as gemm:m=4,n=9,k=3,ldb=2147483647
     pub case: String,
@@ -216,7 +216,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
     #[command(flatten)]
-    pub library: Library,
+    pub library: Libraries,
     #[command(flatten)]
     pub pins: Pins,
     /// Folder for findings, counts and the journal
@@ -317,6 +317,17 @@ pub struct Library {
     /// File of the library, for targets that load one
     #[arg(long, value_name = "PATH")]
     pub lib: Option<String>,
+    /// Width of the library's integers in bits, where it cannot be detected
+    #[arg(long, value_name = "BITS", value_parser = int_width)]
+    pub int_width: Option<u32>,
+}
+
+/// Libraries that one case runs on, one after the other.
+#[derive(Debug, Clone, Args)]
+pub struct Libraries {
+    /// File of the library, for targets that load one; `run` takes several, oldest first, and says which is the first bad one
+    #[arg(long, value_name = "PATH")]
+    pub lib: Vec<String>,
     /// Width of the library's integers in bits, where it cannot be detected
     #[arg(long, value_name = "BITS", value_parser = int_width)]
     pub int_width: Option<u32>,
@@ -538,6 +549,9 @@ named take their least value, strides are packed. --set overrides a parameter of
 
 A finding that fails only after other cases is run after them, in one process. With --repeat, run gives the verdict of the
 first run that fails, and stops where the process ends; shrink looks for the fewest runs where one alone does not fail.
+
+run --lib A --lib B --lib C runs the case --confirm times on each and names the first bad library and the first good one
+after it; it exits 1 where one is bad.
 
 Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 0 the case does not fail, 1 finding written. Of both:
 2 usage, 3 setup or self-test failed, 4 device unhealthy, 70 a bug of shrinkfault, 130 or 143 interrupted.";

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod check;
+mod compare;
 mod corpus;
 mod doctor;
 pub mod exit;

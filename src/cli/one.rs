@@ -40,7 +40,12 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
         (None, Some(spec)) => library_of(spec, filed.as_ref()),
         (None, None) => "auto".to_owned(),
     };
-    let library = super::args::Library { lib: args.library.lib.clone(), int_width: args.library.int_width };
+    let lib = match &args.library.lib[..] {
+        [] => None,
+        [lib] => Some(lib.clone()),
+        _ => return Err(Failure::usage("name one --lib; only run compares several")),
+    };
+    let library = super::args::Library { lib, int_width: args.library.int_width };
     let session = Session::open(Request {
         subject,
         target: &target,

@@ -1,6 +1,7 @@
 //! `run`: one case once, or several times in one process, with all detail.
 
 use super::args::{Profile, RunArgs};
+use super::compare;
 use super::exit::{ExitStatus, Failure};
 use super::one::{self, One};
 use super::output;
@@ -23,6 +24,9 @@ use std::collections::BTreeMap;
 /// # Errors
 /// One sentence and its exit status.
 pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
+    if args.library.lib.len() > 1 {
+        return compare::run(args);
+    }
     let one = one::open(args, Profile::Strided, None)?;
     if args.each_rank {
         return each_rank(args, &one);

@@ -121,7 +121,7 @@ impl Session {
         let started = Instant::now();
         let interrupt = Interrupt::install().map_err(Failure::setup)?;
         warn_of_a_broken_oracle();
-        let target = request.subject.target(&request)?;
+        let mut target = request.subject.target(&request)?;
         let problem = request.subject.problem();
         let pins = pins(request.pins, &request.also);
         // Pins that do not fit the problem are the user's to change, whatever the target is.
@@ -136,6 +136,10 @@ impl Session {
         };
         let mut pool =
             Pool::start(spec, Arc::clone(&problem), settings, interrupt.clone()).map_err(ProbeError::from)?;
+        if let Some(core) = pool.hello().description.core.clone() {
+            // A finding made under OPENBLAS_CORETYPE and the like must be found again without it.
+            target.settings.insert("core".to_owned(), core);
+        }
         if request.exec.max_work.is_none() {
             pool.set_work(if pool.hello().description.model { request.work.1 } else { request.work.0 });
         }

@@ -20,6 +20,14 @@ pub fn verdict(death: &Death, hello: &Hello, placed: Option<(&Layout, usize, &In
         Death::Ended { exit: Exit::Signal(signal), fault, .. } if [libc::SIGSEGV, libc::SIGBUS].contains(signal) => {
             memory(*signal, fault.as_ref(), hello, placed)
         }
+        // Kernels for another processor, asked for by name: nothing that the library does by itself.
+        Death::Ended { exit: Exit::Signal(libc::SIGILL), .. } if hello.description.core.is_some() => {
+            let core = hello.description.core.as_deref().unwrap_or_default();
+            Verdict::Skipped {
+                detail: format!("SIGILL: this processor lacks instructions that core={core} uses"),
+                state: false,
+            }
+        }
         Death::Ended { exit, stderr_tail, .. } => {
             let said = last_line(stderr_tail);
             Verdict::Crash { how: format!("{}: {said}", describe_exit(*exit)), code: None }

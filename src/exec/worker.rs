@@ -189,12 +189,15 @@ impl Starting {
             Read::Ended(why) => {
                 let exit = self.child.wait(Duration::from_secs(5));
                 let tail = text(self.child.stderr_tail());
-                let said = format!(
+                let mut said = format!(
                     "a worker for {} ended before it was ready ({}{why}): {}",
                     spec.target,
                     exit.map_or_else(String::new, |e| format!("{}, ", describe_exit(e))),
                     last_line(&tail)
                 );
+                if exit == Some(Exit::Signal(libc::SIGILL)) {
+                    said.push_str("; this processor lacks an instruction of it: name another core type (core=NAME)");
+                }
                 return Err(match exit {
                     Some(Exit::Signal(_)) => WorkerError::Died(said),
                     _ => WorkerError::Setup(said),

@@ -23,6 +23,9 @@ pub struct Description {
     pub identity: Vec<(String, String)>,
     /// Runs on a built-in model: no library of this machine is tested.
     pub model: bool,
+    /// The core type that the target's name or the environment forced upon a library, and that it took.
+    #[serde(default)]
+    pub core: Option<String>,
 }
 
 /// One rectangle of logical indices of one copy of an operand.

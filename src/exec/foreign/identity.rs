@@ -25,5 +25,5 @@ pub(super) fn description(foreign: &Foreign, identify: bool) -> Description {
         }
     }
     let title = format!("program `{}`", cut(&manifest.command.join(" ")));
-    Description { title, limits: vec![], identity, model: false }
+    Description { title, limits: vec![], identity, ..Description::default() }
 }

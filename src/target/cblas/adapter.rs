@@ -21,6 +21,8 @@ struct Function {
 /// A routine of a loaded library.
 pub struct Adapter {
     library: Library,
+    /// The core type that was forced upon the library.
+    core: Option<String>,
     functions: Vec<Function>,
     limits: Vec<Narrow>,
     /// Arguments of the call under way.
@@ -38,7 +40,7 @@ impl Adapter {
             Some(path) => path.into(),
             None => find().into_iter().next().ok_or("no CBLAS was found; name its file with --lib".to_owned())?,
         };
-        let library = choice.open(Path::new(&path), int_width)?;
+        let (library, core) = choice.open(Path::new(&path), int_width)?;
         let functions = functions(&library, routine, problem);
         if functions.is_empty() {
             let names: Vec<String> = TYPES.iter().flat_map(|t| routine.functions(*t, Variant::Plain)).collect();
@@ -52,7 +54,7 @@ impl Adapter {
             });
         }
         let limits = limits(&library, &functions, problem);
-        Ok(Adapter { library, functions, limits, args: vec![] })
+        Ok(Adapter { library, core, functions, limits, args: vec![] })
     }
 
     /// Whether the spec is one of this family.
@@ -188,6 +190,7 @@ impl Target for Adapter {
             limits: self.limits.clone(),
             identity: vec![],
             model: false,
+            core: self.core.clone(),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! `cblas,core=Haswell,threads=4@/path/to/lib.so`. They are part of the target, so a finding is found again with them.
 
+use super::identity::Version;
 use super::{IntWidth, Library};
 use crate::target::TargetSpec;
 use std::path::Path;
@@ -14,8 +15,11 @@ pub struct Choice {
     threads: u32,
 }
 
-/// The variables by which OpenBLAS, BLIS and MKL are told. Each reads only its own, when it is loaded.
-const CORE_VARIABLES: [&str; 3] = ["OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE", "MKL_ENABLE_INSTRUCTIONS"];
+/// The variables by which libraries are told. Each reads only its own, when it is loaded.
+const CORE_VARIABLES: [(&str, &str); 3] =
+    [("OpenBLAS", "OPENBLAS_CORETYPE"), ("BLIS", "BLIS_ARCH_TYPE"), ("MKL", "MKL_ENABLE_INSTRUCTIONS")];
+/// Which of its threading libraries MKL loads.
+const MKL_LAYER: &str = "MKL_THREADING_LAYER";
 /// Most threads of a library.
 const MOST_THREADS: u32 = 256;
 
@@ -37,16 +41,22 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Opens the library under the settings and asks it whether it follows them. Called before the process has threads.
+    /// Opens the library under the settings and asks it whether it follows them. Called before the process has threads. The
+    /// text is the core type that was forced upon it: by a setting, or by the variable that the library reads.
     ///
     /// # Errors
     /// One sentence, where the library cannot be opened, or says that it does something else.
-    pub fn open(&self, path: &Path, int_width: Option<IntWidth>) -> Result<Library, String> {
+    pub fn open(&self, path: &Path, int_width: Option<IntWidth>) -> Result<(Library, Option<String>), String> {
         if let Some(core) = &self.core {
-            for name in CORE_VARIABLES {
+            for (_, name) in CORE_VARIABLES {
                 // SAFETY: this process has one thread, so nothing reads the environment meanwhile.
                 unsafe { std::env::set_var(name, core) };
             }
+        }
+        if self.threads == 1 && std::env::var_os(MKL_LAYER).is_none() {
+            // Else it wants the runtime library of Intel's compiler, for threads that nobody asked for.
+            // SAFETY: as above.
+            unsafe { std::env::set_var(MKL_LAYER, "SEQUENTIAL") };
         }
         let library = Library::open_with(path, int_width, self.threads).map_err(|e| e.to_string())?;
         self.core_obeyed(&library)?;
@@ -58,23 +68,16 @@ impl Choice {
                 return Err(format!("threads={}: the library has {has}; leave out the setting", self.threads));
             }
         }
-        Ok(library)
+        let forced = self.core.clone().or_else(|| forced_outside(&library.version()));
+        Ok((library, forced))
     }
 
     fn core_obeyed(&self, library: &Library) -> Result<(), String> {
         let Some(wanted) = &self.core else { return Ok(()) };
         let version = library.version();
-        let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_', ' '], "");
         match &version.core {
             None => Err(format!("core={wanted}: {} has no choice of core types; leave out the setting", version.name)),
-            // MKL answers with a sentence about instructions.
-            Some(core)
-                if version.name == "MKL"
-                    && plain(core).contains(&format!("({})", plain(&format!("Intel(R) {wanted}")))) =>
-            {
-                Ok(())
-            }
-            Some(core) if plain(core) == plain(wanted) => Ok(()),
+            Some(core) if is_core(version.name, core, wanted) => Ok(()),
             Some(core) => Err(format!(
                 "core={wanted}: {} uses {core} instead; name a core type that it has and this processor can run",
                 version.name
@@ -83,9 +86,34 @@ impl Choice {
     }
 }
 
+/// The core type that the user's environment names, where the library took it: some names it does not know.
+fn forced_outside(version: &Version) -> Option<String> {
+    let (_, variable) = CORE_VARIABLES.iter().find(|(brand, _)| *brand == version.name)?;
+    let wanted = std::env::var(variable).ok()?;
+    version.core.as_ref().filter(|core| is_core(version.name, core, &wanted)).map(|_| wanted)
+}
+
+/// Whether what a library says of its core type is the one that was asked for.
+fn is_core(brand: &str, says: &str, wanted: &str) -> bool {
+    let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_', '.', ' '], "");
+    match brand {
+        // A sentence about instructions.
+        "MKL" => plain(says).contains(&format!("({})", plain(&format!("Intel(R) {wanted}")))),
+        _ => plain(says) == plain(wanted),
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_core_type_is_compared_in_the_words_of_each_library() {
+        assert!(is_core("OpenBLAS", "SkylakeX", "SKYLAKEX") && !is_core("OpenBLAS", "Prescott", "Haswell"));
+        assert!(is_core("BLIS", "zen3", "zen3"));
+        let avx2 = "Intel(R) Advanced Vector Extensions 2 (Intel(R) AVX2) enabled processors";
+        let avx512 = "Intel(R) Advanced Vector Extensions 512 (Intel(R) AVX-512) enabled processors";
+        assert!(is_core("MKL", avx2, "AVX2") && is_core("MKL", avx512, "AVX512") && !is_core("MKL", avx512, "AVX2"));
+    }
 
     #[test]
     fn settings_are_read_or_refused_in_one_sentence() {

@@ -98,10 +98,7 @@ impl Library {
     /// `threads` is how many the library may use; [`Library::threads`] says how many it then has.
     pub fn open_with(path: &Path, int_width: Option<IntWidth>, threads: u32) -> Result<Library, CblasError> {
         let path = checked(path)?;
-        let flags = loader::RTLD_NOW | loader::RTLD_LOCAL | KEEP_APART;
-        // SAFETY: loading runs the library's constructors; that is what the user asked for by naming it.
-        let handle = unsafe { loader::Library::open(Some(&path), flags) }
-            .map_err(|error| CblasError::Load { path: path.clone(), message: message_of(&error) })?;
+        let handle = load(&path)?;
         let exports = Exports::new(handle);
 
         let offered = exports.gemms();
@@ -264,6 +261,35 @@ fn checked(path: &Path) -> Result<PathBuf, CblasError> {
         return Err(CblasError::NotElf { path: path.to_path_buf() });
     }
     Ok(real)
+}
+
+/// Loads a library, and before it what it needs and has beside it: wheels bundle their Fortran runtime in one folder.
+fn load(path: &Path) -> Result<loader::Library, CblasError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut beside = HashSet::new();
+    loop {
+        let message = match open(path) {
+            Ok(handle) => return Ok(handle),
+            Err(message) => message,
+        };
+        let needed = message.split_once(": cannot open shared object file").map(|(name, _)| folder.join(name));
+        match needed.filter(|file| file.is_file() && beside.insert(file.clone())) {
+            // Stays loaded, as the library that needs it; what this one lacks shows when it is loaded again.
+            Some(file) => {
+                if let Err(CblasError::Load { message, .. }) = load(&file).map(drop) {
+                    return Err(CblasError::Load { path: path.to_path_buf(), message });
+                }
+            }
+            None => return Err(CblasError::Load { path: path.to_path_buf(), message }),
+        }
+    }
+}
+
+/// The loader's answer.
+fn open(path: &Path) -> Result<loader::Library, String> {
+    let flags = loader::RTLD_NOW | loader::RTLD_LOCAL | KEEP_APART;
+    // SAFETY: loading runs the library's constructors; that is what the user asked for by naming it.
+    unsafe { loader::Library::open(Some(path), flags) }.map_err(|error| message_of(&error))
 }
 
 fn is_elf(path: &Path) -> io::Result<bool> {

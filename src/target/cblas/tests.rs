@@ -1,8 +1,12 @@
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::library::find_in;
 use super::width::{self, Observed};
 use super::*;
+use crate::problem::{Builtin, Case, Domain, Instance, Knobs, Placement, Problem, Role, Value};
+use crate::target::sim::testing::{NO_CAPS, wrong_on};
+use crate::target::{Footprint, Target, TargetSpec};
 
 const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu";
 
@@ -119,6 +123,80 @@ fn every_installed_library_computes_what_integers_say() {
             }
         }
     }
+}
+
+/// A random small case of a problem: sizes below 20, strides a little above their least.
+fn small_case(problem: &std::sync::Arc<Problem>, random: &mut Random) -> Option<Instance> {
+    let mut named = BTreeMap::new();
+    for p in &problem.params {
+        let value = match (&p.domain, p.role) {
+            (Domain::Choice { values, .. }, _) => values[random.below(values.len() as u64) as usize].clone(),
+            (_, Role::Size) => Value::Int(1 + random.below(19)),
+            (_, Role::Count) => Value::Int(1 + random.below(3)),
+            (_, Role::Offset) => Value::Int(random.below(3)),
+            _ => Value::Int(random.below(100)),
+        };
+        named.insert(p.name.clone(), value);
+    }
+    // Drawn strides that are too small are raised; what has no meaning is left out.
+    let mut values = problem.plainest()?;
+    for (i, p) in problem.params.iter().enumerate() {
+        values[i] = p.store(&named[&p.name]).ok().filter(|v| p.allows(*v)).unwrap_or(p.least());
+    }
+    problem.repair(&mut values, |_| true).then_some(())?;
+    problem.instance(Case { params: values, knobs: Knobs::new(), placement: Placement::END }).ok()
+}
+
+#[test]
+fn every_routine_of_every_installed_library_gives_the_expected_values() {
+    let mut random = Random(0x1234_5678_9abc_def1);
+    for path in installed() {
+        for routine in Routine::all() {
+            let described = Builtin::find(routine.problem).unwrap().problem();
+            let spec = TargetSpec { library: Some(path.display().to_string()), ..spec("cblas") };
+            let Ok(mut adapter) = Adapter::load(&spec, &described, None) else { continue };
+            let problem = std::sync::Arc::new(described.narrowed(&adapter.describe().limits).unwrap());
+            let mut run = 0;
+            for _ in 0..300 {
+                let Some(instance) = small_case(&problem, &mut random) else { continue };
+                if adapter.footprint(&instance, &NO_CAPS) != Footprint::Whole || is_known(&adapter, &instance) {
+                    continue;
+                }
+                let (wrong, strayed) = wrong_on(&mut adapter, &instance);
+                let case = problem.short(&instance.case.params);
+                assert!(wrong.is_empty() && !strayed, "{spec} {} {case}: {wrong:?}, stray {strayed}", routine.problem);
+                run += 1;
+            }
+            assert!(run > 100, "{spec} {}: {run}", routine.problem);
+        }
+    }
+}
+
+/// OpenBLAS takes the batch strides of complex matrices for numbers of reals.
+fn is_known(adapter: &Adapter, instance: &Instance) -> bool {
+    adapter.describe().title.contains("OpenBLAS")
+        && instance.problem.param("batch").is_some()
+        && instance.get("batch") > 1
+        && instance.word("dtype").starts_with('c')
+}
+
+fn spec(text: &str) -> TargetSpec {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_core_type_is_taken_or_refused_in_one_sentence() {
+    let path = Path::new(DEBIAN).join("libgslcblas.so.0");
+    if !path.exists() {
+        println!("skipped: {} is missing", path.display());
+        return;
+    }
+    let gemm = Builtin::find("gemm").unwrap().problem();
+    let on = |settings: &str| spec(&format!("cblas,{settings}@{}", path.display()));
+    let why = Adapter::load(&on("core=Haswell"), &gemm, None).err().unwrap();
+    assert!(why.contains("no choice of core types"), "{why}");
+    let why = Adapter::load(&on("threads=2"), &gemm, None).err().unwrap();
+    assert!(why.contains("no interface"), "{why}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ mod registry;
 mod sample;
 mod settings;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use gemm::models::Operand;
 pub use registry::{GemmKind, Kind, ModelInfo, models};
@@ -58,6 +58,7 @@ fn describe(settings: &Settings) -> Description {
         },
         identity: vec![],
         model: true,
+        core: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Plain memory for tests: every copy of an operand ends at a guard, a wrapped offset lands in another one.
 
 use super::load;
+use crate::problem::dtype::LARGEST_ELEMENT;
 use crate::problem::{Builtin, Case, Contents, Instance, Knobs, Placement, Value};
 use crate::target::{Bases, Caps, Footprint, IndexBox, Launched, Target};
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ impl<'a> Stage<'a> {
         stage.each(&whole(instance), |stage, operand, copy, index, place| {
             let view = stage.instance.view(operand).unwrap();
             if view.defined {
-                let mut bytes = [0; 8];
+                let mut bytes = [0; LARGEST_ELEMENT];
                 assert!(view.dtype.unwrap().encode(stage.contents.input(operand, copy, index), &mut bytes));
                 place.copy_from_slice(&bytes[..place.len()]);
             }
@@ -103,8 +104,12 @@ impl<'a> Stage<'a> {
     }
 
     fn run(&self, model: &str, footprint: &Footprint) -> Launched {
+        self.launch(&mut *target(model, self.instance), footprint)
+    }
+
+    fn launch(&self, target: &mut dyn Target, footprint: &Footprint) -> Launched {
         // SAFETY: every element of every operand is mapped.
-        unsafe { target(model, self.instance).launch(self.instance, footprint, self) }
+        unsafe { target.launch(self.instance, footprint, self) }
     }
 
     /// Elements of written operands inside the boxes that do not hold what a correct run leaves.
@@ -184,6 +189,16 @@ pub fn wrong(model: &str, instance: &Instance, caps: &Caps) -> Vec<(usize, u32, 
         assert!(before == stage.surroundings(&boxes), "{model} changed bytes outside its elements");
     }
     stage.wrong(&boxes)
+}
+
+/// Runs a small case of a target without a model in this process: which elements are wrong, and whether other bytes changed.
+pub fn wrong_on(target: &mut dyn Target, instance: &Instance) -> (Vec<(usize, u32, Vec<i64>)>, bool) {
+    let stage = Stage::new(instance);
+    let boxes = whole(instance);
+    let before = stage.surroundings(&boxes);
+    let launched = stage.launch(target, &Footprint::Whole);
+    assert_eq!(launched.refused, None);
+    (stage.wrong(&boxes), before != stage.surroundings(&boxes))
 }
 
 /// How a launch in a child ended.
