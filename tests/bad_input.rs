@@ -87,7 +87,7 @@ fn files_that_are_no_cases_are_refused_by_every_command_that_takes_one() {
         ("empty", "no line format = 1"),
         ("newer", "use a newer shrinkfault"),
         ("word", "write format = 1"),
-        ("type", "line 4"),
+        ("type", "params.m = [1] is no integer"),
         ("lie", "not an integer"),
         ("name", "no parameter 'rows'"),
         ("twice", "line 5"),
