@@ -87,7 +87,7 @@ fn files_that_are_no_cases_are_refused_by_every_command_that_takes_one() {
         ("empty", "no line format = 1"),
         ("newer", "use a newer shrinkfault"),
         ("word", "write format = 1"),
-        ("type", "line 4"),
+        ("type", "params.m = [1] is no integer"),
         ("lie", "not an integer"),
         ("name", "no parameter 'rows'"),
         ("twice", "line 5"),
@@ -177,20 +177,24 @@ fn a_pin_of_a_parameter_that_needs_another_brings_it_along() {
 }
 
 #[test]
-fn libraries_that_cannot_be_loaded_are_a_setup_error() {
+fn libraries_that_cannot_be_loaded_are_a_setup_error_and_what_is_no_file_is_a_usage_error() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     fs::write(at("empty.so"), "").unwrap();
     fs::write(at("torn.so"), &fs::read("/proc/self/exe").unwrap()[..100]).unwrap();
     fifo(&at("fifo.so"));
+    for lib in ["/no/such/lib.so", "/dev/zero", "{out}/fifo.so", "/usr", "libc.so.6"] {
+        refused(
+            dir.path(),
+            &format!("gemm --out {{out}}/out --lib {lib}"),
+            2,
+            "is no file; name the file of a library",
+        );
+        refused(dir.path(), &format!("run gemm:m=4 --lib {lib}"), 2, "is no file; name the file of a library");
+    }
     for (lib, says) in [
-        ("/no/such/lib.so", "No such file"),
-        ("/dev/zero", "pipe or a device"),
-        ("{out}/fifo.so", "pipe or a device"),
         ("{out}/empty.so", "not an ELF file"),
         ("{out}/torn.so", "failed to load"),
-        ("/usr", "is a directory"),
-        ("libc.so.6", "No such file"),
         ("/proc/self/exe", "failed to load"),
     ] {
         refused(dir.path(), &format!("gemm --out {{out}}/out --lib {lib}"), 3, says);

@@ -112,30 +112,43 @@ fn minimising_copies_or_removes_only_where_it_is_told_to() {
 #[test]
 fn run_on_a_target_cases_are_told_apart_by_what_they_do_there() {
     let dir = tempfile::tempdir().unwrap();
-    // Two products of the same magnitudes on either side of an offset of 2^31 elements, and one that repeats the first.
+    let script = "import json, sys\n\
+        print('{\"shrinkfault\":1}', flush=True)\n\
+        for line in sys.stdin:\n\
+        \x20   case = json.loads(line)\n\
+        \x20   verdict = 'wrong' if case['params']['n'] >= 10 else 'pass'\n\
+        \x20   print(json.dumps({'id': case['id'], 'verdict': verdict}), flush=True)\n";
+    std::fs::write(dir.path().join("ten.py"), script).unwrap();
+    let text = "name = 'ten'\ncommand = ['python3', '-S', '-E', 'ten.py']\n[params.n]\nmin = 1\nmax = 100\n\
+        [[operands]]\nname = 'A'\ndtype = 'f32'\naccess = 'rw'\ndims = [['n', '1']]\n";
+    std::fs::write(dir.path().join("ten.toml"), text).unwrap();
+    // The last element of all three has a number of 4 bits.
     let a = dir.path().join("a");
-    write(
-        &a,
-        &[
-            ("1.toml", "m = 1\nn = 4\nk = 1\nldb = 600000000"),
-            ("2.toml", "m = 1\nn = 4\nk = 1\nldb = 700000000"),
-            ("3.toml", "m = 1\nn = 4\nk = 1\nldb = 610000000"),
-            ("4.toml", "m = 1\nn = 4\nk = 1\nldb = 720000000"),
-        ],
+    std::fs::create_dir(&a).unwrap();
+    for n in [9, 10, 12] {
+        std::fs::write(a.join(format!("n{n:02}.toml")), format!("format = 1\nproblem = \"ten\"\n[params]\nn = {n}\n"))
+            .unwrap();
+    }
+    write(&a, &[("gemm.toml", "m = 3")]);
+    let names = |r: &Run| -> Vec<String> { kept(r).into_iter().filter(|k| k.1).map(|k| k.0).collect() };
+    let minimise = "corpus minimise {out}/a --json --manifest {out}/ten.toml";
+    let unrun = run(dir.path(), minimise).expect(0);
+    assert_eq!(
+        (names(&unrun), &unrun.events_of("corpus")[0]["ran"]),
+        (vec!["gemm.toml".into(), "n09.toml".into()], &0.into())
     );
-    std::fs::write(a.join("5.toml"), "format = 1\nproblem = \"allgather\"\n[params]\nranks = 2\nM = 2\nN = 3\n")
-        .unwrap();
-    let names = |kept_names: &[&str], r: &Run| {
-        let found: Vec<String> = kept(r).into_iter().filter(|k| k.1).map(|k| k.0).collect();
-        assert_eq!(found, kept_names, "{}", r.stdout);
-    };
-    names(&["1.toml", "2.toml", "5.toml"], &run(dir.path(), "corpus minimise {out}/a --json").expect(0));
-    let ran = run(dir.path(), "corpus minimise {out}/a --json --target sim:i32-sum,operand=B").expect(0);
+    let ran = run(dir.path(), &format!("{minimise} --target auto")).expect(0);
+    assert_eq!(names(&ran), ["gemm.toml", "n09.toml", "n10.toml"]);
     assert_eq!(ran.events_of("corpus")[0]["ran"], 4, "{}", ran.stdout);
-    assert!(ran.stderr.contains("the cases of allgather are not run"), "{}", ran.stderr);
-    names(&["1.toml", "2.toml", "5.toml"], &ran);
-    run(dir.path(), "corpus minimise {out}/a --target sim:nosuch").expect(0);
-    run(dir.path(), "corpus minimise {out}/a --lib /nowhere/libx.so").expect(3);
+    // A target that has one of the problems only, and two that are none.
+    let model = run(dir.path(), &format!("{minimise} --target sim:clean")).expect(0);
+    assert!(model.stderr.contains("note: the cases of ten are not run"), "{}", model.stderr);
+    assert_eq!((names(&model), &model.events_of("corpus")[0]["ran"]), (names(&unrun), &1.into()));
+    run(dir.path(), &format!("{minimise} --target sim:nosuch")).expect(2);
+    run(dir.path(), &format!("{minimise} --lib /nowhere/libx.so")).expect(2);
+    // Without its manifest a case is of no known problem.
+    let unknown = run(dir.path(), "corpus list {out}/a").expect(2);
+    assert!(unknown.stderr.contains("problem = 'ten' is not one of"), "{}", unknown.stderr);
 }
 
 #[test]

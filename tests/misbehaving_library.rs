@@ -60,4 +60,9 @@ fn what_failed_beside_a_case_that_hangs_is_kept_when_the_time_is_up() {
     assert!(summary["tally"]["fault"].as_u64().unwrap() > 0, "{summary}");
     let kept = std::fs::read_dir(dir.path().join("out/raw")).unwrap().count();
     assert!(kept > 0, "nothing of {summary} is in raw/");
+    let notes = r.events_of("note");
+    let named = notes
+        .iter()
+        .any(|n| n["text"].as_str().is_some_and(|t| t.contains("not looked into, kept as") && t.contains("raw/")));
+    assert!(named, "{notes:?}");
 }

@@ -265,7 +265,7 @@ impl Campaign<'_> {
         let of = match (look, known) {
             (_, Some(name)) => self.again(id, case, &signature, name, begun).map(Some),
             (Look::Into, None) => settle::settle(self, id, case, result),
-            (Look::PastFirst | Look::Never, None) => self.leave(case, &signature).map(|()| None),
+            (Look::PastFirst | Look::Never, None) => self.leave(id, case, &signature).map(|()| None),
         };
         self.log_settled(id, look, &of)?;
         self.store.check()?;
@@ -293,11 +293,14 @@ impl Campaign<'_> {
     }
 
     /// Leaves a bad case as it is. The first of every kind can be shrunk by hand.
-    fn leave(&mut self, case: &Case, signature: &Signature) -> Result<(), CampaignError> {
+    fn leave(&mut self, id: u64, case: &Case, signature: &Signature) -> Result<(), CampaignError> {
         self.state.counts.add(Effect::NotShrunk);
         let kind = signature.to_string();
         if !self.state.counts.raw.contains(&kind) {
-            self.store.save_raw(&self.problem, &self.target, case, signature)?;
+            let kept = self.store.save_raw(&self.problem, &self.target, case, signature)?;
+            if let Filed::New(path) = kept {
+                self.note(id, format!("{signature}: not looked into, kept as {}", path.display()));
+            }
             self.state.counts.add(Effect::Raw(kind));
         }
         Ok(())

@@ -231,8 +231,7 @@ fn needs_others(
         keep_placement: c.options.keep_placement,
     };
     let begun = (c.state.before.seconds, c.started);
-    let looked =
-        history::look(suspect, &mut telling(c.reporter, &problem, case, c.pool, id, &c.state.ran, begun))?;
+    let looked = history::look(suspect, &mut telling(c.reporter, &problem, case, c.pool, id, &c.state.ran, begun))?;
     match looked {
         Looked::Alone(verdict) => match Signature::of(&verdict) {
             Some(signature) => alone(c, id, case, &signature),

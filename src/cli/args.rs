@@ -240,6 +240,9 @@ pub struct RunArgs {
     /// Folder for findings, counts and the journal
     #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
     pub out: PathBuf,
+    /// Folder that a finding is looked for in by name, beside --out
+    #[arg(long, value_name = "DIR", default_value = "regressions")]
+    pub regressions: PathBuf,
     #[command(flatten)]
     pub exec: Exec,
     /// Operand placement: end, start, end+PAD, end/ALIGN (bytes)
@@ -309,7 +312,7 @@ pub struct CheckArgs {
     /// Shapes: a TOML file with an array of tables, a case file or a folder of them, a CSV file whose header names
     /// parameters, or lines such as m=608,n=5376; - reads stdin
     pub shapes: String,
-    /// The finding whose line counts: its file, or its name in regressions/ or in --out
+    /// The finding whose line counts: its file, or its name in --regressions or in --out
     #[arg(long, value_name = "FINDING")]
     pub law: String,
     /// Give parameters that the list does not name, for all shapes, such as dtype=f16; may be repeated
@@ -318,6 +321,9 @@ pub struct CheckArgs {
     /// Folder that a finding is looked for in by name
     #[arg(long, value_name = "DIR", default_value = "shrinkfault-out")]
     pub out: PathBuf,
+    /// Folder that a finding is looked for in by name, beside --out
+    #[arg(long, value_name = "DIR", default_value = "regressions")]
+    pub regressions: PathBuf,
     /// Write events as JSON Lines to stdout
     #[arg(long)]
     pub json: bool,
@@ -568,11 +574,11 @@ const RUN_HELP: &str = "\
 The case is a finding, a corpus file, or parameters: gemm:m=4,n=9,k=3,ldb=2^31-1. Parameters that are not
 named take their least value, strides are packed. --set overrides a parameter of a file.
 
-run --lib A --lib B --lib C runs the case --confirm times on each and names the first bad library and the first good one
-after it; it exits 1 where one is bad.
-
 A finding that fails only after other cases is run after them, in one process. With --repeat, run gives the verdict of the
 first run that fails, and stops where the process ends; shrink looks for the fewest runs where one alone does not fail.
+
+run --lib A --lib B --lib C runs the case --confirm times on each and names the first bad library and the first good one
+after it; it exits 1 where one is bad.
 
 Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 0 the case does not fail, 1 finding written. Of both:
 2 usage, 3 setup or self-test failed, 4 device unhealthy, 70 a bug of shrinkfault, 130 or 143 interrupted.";

@@ -11,7 +11,7 @@ use crate::report::event::{Event, Reporter};
 use crate::report::json::JsonLines;
 use crate::report::terminal::{Detail, Plain};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Most bytes that are read from stdin.
 const LIMIT: u64 = 1 << 26;
@@ -63,7 +63,7 @@ fn event(finding: &Finding, shape: &Shape, side: Standing) -> Event {
 }
 
 fn law(args: &CheckArgs) -> Result<Finding, Failure> {
-    let folders = [store::findings(&args.out), PathBuf::from(store::REGRESSIONS)];
+    let folders = [store::findings(&args.out), args.regressions.clone()];
     let input = CaseInput::read(&args.law, None, &folders, &Catalog::default()).map_err(Failure::usage)?;
     let none = || Failure::usage(format!("--law {}: this is a case, and a line takes a finding", args.law));
     input.finding.map(|f| *f).ok_or_else(none)

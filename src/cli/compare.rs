@@ -6,7 +6,7 @@ use super::one;
 use super::output;
 use crate::campaign::{facts, shown};
 use crate::exec::Verdict;
-use crate::exec::blame::settle_gap;
+use crate::exec::history;
 use crate::report::stdout::say;
 use serde::Serialize;
 use serde_json::json;
@@ -43,6 +43,9 @@ struct Row {
 pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
     if args.each_rank {
         return Err(Failure::usage("--each-rank runs on one library; name one --lib"));
+    }
+    if args.repeat > 1 {
+        return Err(Failure::usage("--repeat runs on one library; name one --lib"));
     }
     let mut rows = vec![];
     for library in &args.library.lib {
@@ -84,16 +87,12 @@ fn row(args: &RunArgs, library: &str) -> Result<Row, Failure> {
         }
     };
     let pool = &one.session.pool;
-    let before = one.input.finding.as_ref().map(|f| f.facts().before.clone()).unwrap_or_default();
+    let before = one.input.finding.as_ref().map(|f| f.facts().before(&one.case)).unwrap_or_default();
     let (mut runs, mut failed, mut what) = (0, 0, String::new());
     while runs < args.exec.confirm {
-        let verdict = if before.is_empty() {
-            let result = pool.probe(&one.case, args.seed, true)?;
-            settle_gap(pool, &one.case, args.seed, &result, output::gap_rule(&args.exec))?.verdict
-        } else {
-            let lost = || Failure::setup("one of the cases that run before this one ended the process");
-            pool.run_after(&before, &one.case, args.seed)?.ok_or_else(lost)?
-        };
+        let lost = || Failure::setup(history::LOST);
+        let verdict =
+            history::run(pool, &before, &one.case, args.seed, output::gap_rule(&args.exec))?.ok_or_else(lost)?.verdict;
         if verdict.is_bad() {
             failed += 1;
         } else if !verdict.is_pass() {

@@ -181,22 +181,25 @@ fn outcomes(args: &MinimiseArgs, seeds: &[Seed]) -> Result<Vec<Option<Outcome>>,
     let mut problems: Vec<&str> = seeds.iter().map(|s| s.input.problem.name.as_str()).collect();
     problems.sort_unstable();
     problems.dedup();
+    let (mut refused, mut opened) = (None, false);
     for name in problems {
         let of: Vec<usize> = (0..seeds.len()).filter(|i| seeds[*i].input.problem.name == name).collect();
         let session = match open(args, &seeds[of[0]]) {
             Ok(session) => session,
             Err(e) if e.status() == ExitStatus::Usage => {
                 aside!("note: the cases of {name} are not run: {e}");
+                refused = Some(e);
                 continue;
             }
             Err(e) => return Err(e),
         };
+        opened = true;
         for i in of {
             let result = session.pool.probe(&seeds[i].case, 0, false)?;
             out[i] = Some(Outcome::new(i as u64, seeds[i].case.clone(), &result.verdict, result.kernel));
         }
     }
-    Ok(out)
+    refused.filter(|_| !opened).map_or(Ok(out), Err)
 }
 
 fn open(args: &MinimiseArgs, seed: &Seed) -> Result<Session, Failure> {

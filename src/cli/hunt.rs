@@ -313,7 +313,10 @@ fn finish(
         }
     }
     let known: u64 = summary.known.values().sum();
-    Ok(if !summary.findings.is_empty() || summary.is_undecided() || (hunt.fail_known && known > 0) {
+    Ok(if !summary.findings.is_empty() || summary.is_undecided() {
+        ExitStatus::Found
+    } else if hunt.fail_known && known > 0 {
+        aside!("exit 1: known findings count (--fail-known)");
         ExitStatus::Found
     } else if summary.tally.ran() == 0 {
         ExitStatus::NothingRan

@@ -27,7 +27,7 @@ pub struct One {
 /// # Errors
 /// One sentence and its exit status.
 pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<One, Failure> {
-    let folders = [store::findings(&args.out), PathBuf::from(store::REGRESSIONS)];
+    let folders = [store::findings(&args.out), args.regressions.clone()];
     let given = args.manifest.as_deref().map(Manifest::read).transpose().map_err(Failure::usage)?.map(Arc::new);
     let catalog = Catalog::with(given.clone());
     let mut input = CaseInput::read(&args.case, None, &folders, &catalog).map_err(Failure::usage)?;

@@ -4,7 +4,7 @@ use super::args::{Library, Pins, Profile, RegressArgs};
 use super::exit::{ExitStatus, Failure};
 use super::one::library_of;
 use super::output;
-use super::session::{MODEL_WORK, Request, Session, Subject, builtin};
+use super::session::{MODEL_WORK, Request, Session, Subject, builtin, is_file};
 use crate::exec::interrupt::Interrupt;
 use crate::finding::store::{self, atomic};
 use crate::finding::{Catalog, Environment, Facts, Finding, Status};
@@ -53,12 +53,7 @@ pub fn run(args: &RegressArgs) -> Result<ExitStatus, Failure> {
 
 /// What the command line names has to be there: a library that is not would look like findings that are skipped.
 fn named(args: &RegressArgs) -> Result<(), Failure> {
-    match &args.library.lib {
-        Some(lib) if !Path::new(lib).is_file() => {
-            return Err(Failure::usage(format!("--lib {lib} is no file; name the file of a library")));
-        }
-        _ => {}
-    }
+    args.library.lib.as_deref().map_or(Ok(()), is_file)?;
     match &args.target {
         Some(word) => word.parse::<TargetSpec>().map(drop).map_err(Failure::usage),
         None => Ok(()),

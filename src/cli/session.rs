@@ -17,6 +17,7 @@ use crate::worker::Layout;
 use crate::worker::layout::{MIN_MOAT, TINY_MOAT};
 use crate::worker::oracle::BREAK_VARIABLE;
 use bytesize::ByteSize;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -296,8 +297,22 @@ pub fn pick_target(problem: &str, word: &str, library: &Library) -> Result<Targe
         Some(_) if spec.family == "sim" => {
             Err(Failure::usage("--lib names a library, but a sim model loads none; add --target cblas"))
         }
-        Some(lib) => Ok(spec.with_library(Some(lib.clone()))),
+        Some(lib) => {
+            is_file(lib)?;
+            Ok(spec.with_library(Some(lib.clone())))
+        }
     }
+}
+
+/// What --lib names has to be there.
+///
+/// # Errors
+/// Usage, where it is no file.
+pub fn is_file(lib: &str) -> Result<(), Failure> {
+    if Path::new(lib).is_file() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("--lib {lib} is no file; name the file of a library")))
 }
 
 fn worker_spec(request: &Request<'_>, problem: &Problem, target: &TargetSpec) -> Result<WorkerSpec, Failure> {

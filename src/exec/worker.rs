@@ -337,7 +337,8 @@ impl Worker {
     }
 
     fn broken(&mut self, expected: u64, what: String) -> Heard {
-        let culprit = self.culprit(expected);
+        // It may have answered since; what it said before that is not heard any more.
+        let culprit = self.intent.announced().filter(|id| *id == expected);
         self.child.kill_group();
         self.child.wait(Duration::from_secs(5));
         Heard::Died { culprit, death: Death::Protocol(what) }
