@@ -4,8 +4,8 @@
     scripts/make_reproducer.py regressions/GROUP/NAME.toml > regressions/GROUP/NAME.c
 
 The program shares nothing with shrinkfault: it loads the library, makes the one call, and says what happened. Which elements a
-routine touches is written down here once more, from the documentation of BLAS. Findings of gemm that need a batch or mixed
-types, and routines that are not in the table, are refused: write those by hand.
+routine touches is written down here once more, from the documentation of BLAS. Mixed types, and routines that are not in the table, are
+refused: write those by hand.
 """
 
 import sys
@@ -13,7 +13,7 @@ import textwrap
 import tomllib
 
 # Arguments in the order of cblas.h; operands as (rows, columns, step of a row, step of a column) and the value of every
-# element before the call (0, or the operand's number); written operands with the value after it. All as C expressions.
+# element before the call; written operands with the value after it. All as C expressions.
 ROUTINES = {
     "gemm": (
         "order transA transB m n k alpha A lda B ldb beta C ldc",
@@ -23,6 +23,38 @@ ROUTINES = {
             "C": ("m", "n", "1", "ldc", "1"),
         },
         {"C": "alpha * k + beta"},
+    ),
+    "syrk": (
+        "order uplo trans n k alpha A lda beta C ldc",
+        {"A": ("ta ? k : n", "ta ? n : k", "1", "lda", "1"), "C": ("n", "n", "1", "ldc", "1")},
+        {"C": "alpha * k + beta"},
+    ),
+    "syr2k": (
+        "order uplo trans n k alpha A lda B ldb beta C ldc",
+        {
+            "A": ("ta ? k : n", "ta ? n : k", "1", "lda", "1"),
+            "B": ("ta ? k : n", "ta ? n : k", "1", "ldb", "1"),
+            "C": ("n", "n", "1", "ldc", "1"),
+        },
+        {"C": "2 * alpha * k + beta"},
+    ),
+    "gemmt": (
+        "order uplo transA transB n k alpha A lda B ldb beta C ldc",
+        {
+            "A": ("ta ? k : n", "ta ? n : k", "1", "lda", "1"),
+            "B": ("tb ? n : k", "tb ? k : n", "1", "ldb", "1"),
+            "C": ("n", "n", "1", "ldc", "1"),
+        },
+        {"C": "alpha * k + beta"},
+    ),
+    "symm": (
+        "order side uplo m n alpha A lda B ldb beta C ldc",
+        {
+            "A": ("right ? n : m", "right ? n : m", "1", "lda", "1"),
+            "B": ("m", "n", "1", "ldb", "1"),
+            "C": ("m", "n", "1", "ldc", "1"),
+        },
+        {"C": "alpha * (right ? n : m) + beta"},
     ),
     "gemv": (
         "order trans m n alpha A lda x incx beta y incy",
@@ -68,7 +100,12 @@ ROUTINES = {
     "iamax": ("n x incx", {"x": ("n", "1", "incx", "0", "1")}, {"": "0"}),
 }
 TYPES = {"f32": ("s", "float", 1), "f64": ("d", "double", 1), "c64": ("c", "float", 2), "c128": ("z", "double", 2)}
-ENUMS = {"N": 111, "T": 112, "C": 113}
+BATCHED = "order transA transB m n k alpha A lda strideA B ldb strideB beta C ldc strideC batch"
+ENUMS = {
+    "trans": {"N": 111, "T": 112, "C": 113},
+    "uplo": {"U": 121, "L": 122},
+    "side": {"L": 141, "R": 142},
+}
 BODY = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -84,31 +121,37 @@ enum { PARTS = @PARTS@, OPERANDS = @COUNT@ };
 static const int64_t slot = 1ll << 40;
 static char *slots, *base[OPERANDS], names[] = "@NAMES@";
 
-/* rows x columns elements, a row `step` and a column `ld` elements from the next (steps may be negative), in slot number x.
-   The @EDGE@. Gives the address that BLAS takes: that of the lowest element. */
-static real *place(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, real value) {
-    int64_t bytes = PARTS * sizeof(real), low = 0, high = 0;
-    *(step < 0 ? &low : &high) += (rows - 1) * step, *(ld < 0 ? &low : &high) += (columns - 1) * ld;
+/* rows x columns elements, a row `step` (which may be negative) and a column `ld` elements from the next, and as many
+   matrices as `count` says, `stride` apart; in slot number x. The @EDGE@. Gives the address that BLAS takes: that of the
+   lowest element. */
+static real *place(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, int64_t count, int64_t stride, real value) {
+    int64_t bytes = PARTS * sizeof(real), low = step < 0 ? (rows - 1) * step : 0;
+    int64_t high = (step < 0 ? 0 : (rows - 1) * step) + (columns - 1) * ld + (count - 1) * stride;
     char *at = slots + x * slot + slot / 2 @AT@;
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = 0; i < rows; i++) {
-            char *element = at + (i * step + j * ld - low) * bytes;
-            for (char *byte = element; byte < element + bytes; byte += bytes - 1)
-                mprotect((void *)((uintptr_t)byte & -(uintptr_t)4096), 4096, PROT_READ | PROT_WRITE);
-            ((real *)element)[0] = value;
-        }
+    for (int64_t z = 0; z < count; z++)
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t i = 0; i < rows; i++) {
+                char *element = at + (i * step + j * ld + z * stride - low) * bytes;
+                for (char *byte = element; byte < element + bytes; byte += bytes - 1)
+                    mprotect((void *)((uintptr_t)byte & -(uintptr_t)4096), 4096, PROT_READ | PROT_WRITE);
+                ((real *)element)[0] = value;
+            }
+    (void)high;
     return (real *)(base[x] = at);
 }
 
-/* Elements that do not hold the value. */
-__attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, real value) {
-    int64_t bytes = PARTS * sizeof(real), low = (step < 0 ? (rows - 1) * step : 0) + (ld < 0 ? (columns - 1) * ld : 0), count = 0;
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = 0; i < rows; i++) {
-            real *element = (real *)(base[x] + (i * step + j * ld - low) * bytes);
-            count += element[0] != value || (PARTS == 2 && element[PARTS - 1] != 0);
-        }
-    return count;
+/* Elements that do not hold the value; of a matrix of which one triangle is written, in that triangle: 'U', 'L', or 0. */
+__attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, int64_t count,
+                                             int64_t stride, real value, char triangle) {
+    int64_t bytes = PARTS * sizeof(real), low = step < 0 ? (rows - 1) * step : 0, found = 0;
+    for (int64_t z = 0; z < count; z++)
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t i = 0; i < rows; i++) {
+                real *element = (real *)(base[x] + (i * step + j * ld + z * stride - low) * bytes);
+                int inside = !triangle || (triangle == 'U' ? i <= j : i >= j);
+                found += inside && (element[0] != value || (PARTS == 2 && element[PARTS - 1] != 0));
+            }
+    return found;
 }
 
 static void fault(int number, siginfo_t *info, void *context) {
@@ -144,9 +187,12 @@ def main():
         sys.exit(__doc__)
     finding = tomllib.load(open(sys.argv[1], "rb"))
     params, problem = finding["minimal"]["params"], finding["problem"]
-    if problem not in ROUTINES or params["dtype"] not in TYPES or params.get("batch", 1) != 1:
-        sys.exit(f"{sys.argv[1]}: no recipe for {problem} with dtype={params['dtype']} batch={params.get('batch', 1)}")
+    if problem not in ROUTINES or params["dtype"] not in TYPES:
+        sys.exit(f"{sys.argv[1]}: no recipe for {problem} with dtype={params['dtype']}")
     order, operands, results = ROUTINES[problem]
+    batched = params.get("batch", 1) != 1
+    if batched:
+        order = BATCHED
     letter, real, parts = TYPES[params["dtype"]]
     integer = "int64_t" if any(v == "64" or v.startswith("64 ") for k, v in environment(finding).items() if k == "int width") else "int"
     names = list(operands)
@@ -156,10 +202,11 @@ def main():
         negated = params.get("neg" + name.removeprefix("inc")) if name.startswith("inc") else False
         if name == "order":
             prototype.append("int"), arguments.append("102 /* column-major */")
-        elif name.startswith("trans"):
-            flag = {"trans": "ta", "transA": "ta", "transB": "tb"}[name]
-            values.append(f"const int {flag} = {int(params[name] != 'N')};")
-            prototype.append("int"), arguments.append(f"{ENUMS[params[name]]} /* {name}={params[name]} */")
+        elif name.rstrip("AB") in ENUMS:
+            flag = {"trans": "ta", "transA": "ta", "transB": "tb", "side": "right"}.get(name)
+            if flag:
+                values.append(f"const int {flag} = {int(params[name] not in ('N', 'L'))};")
+            prototype.append("int"), arguments.append(f"{ENUMS[name.rstrip('AB')][params[name]]} /* {name}={params[name]} */")
         elif name in operands:
             prototype.append("real *"), arguments.append(name)
         elif name in ("alpha", "beta", "c", "s"):
@@ -170,7 +217,7 @@ def main():
         else:
             values.append(f"const {integer} {name} = {'-' if negated else ''}{params[name]};")
             prototype.append(integer), arguments.append(name)
-    function, returns, number = f"cblas_{letter}{problem}", "void", ""
+    function, returns, number = f"cblas_{letter}{problem}{'_batch_strided' if batched else ''}", "void", ""
     if problem == "ger" and parts == 2:
         function = f"cblas_{letter}ger{'c' if params.get('conj') else 'u'}"
     if problem in ("asum", "iamax"):
@@ -185,17 +232,24 @@ def main():
             values.append("real r[2] = {0, 0};")
             prototype.append("real *"), arguments.append("r")
 
+    # The library may decorate its symbols: "CBLAS (scipy_cblas_sgemm64_)".
+    exported = environment(finding).get("interface", "").partition("(")[2].rstrip(")")
+    if "cblas_sgemm" in exported:
+        function = exported.replace("cblas_sgemm", function)
+
     setup = list(values)
+    matrices = lambda name: f"batch, stride{name}" if batched else "1, 0"
+    triangle = f"'{params['uplo']}'" if problem in ("syrk", "syr2k", "gemmt") else "0"
     for x, (name, (rows, columns, step, ld, value)) in enumerate(operands.items()):
         if name == names[-1] and params.get("beta") == "0":
             value = "0.0 / 0.0"
-        setup.append(f"real *{name} = place({x}, {rows}, {columns}, {step}, {ld}, {value});")
+        setup.append(f"real *{name} = place({x}, {rows}, {columns}, {step}, {ld}, {matrices(name)}, {value});")
     setup.append(f"{number}call({', '.join(arguments)});")
     checks = []
     for name, value in results.items():
         if name:
             rows, columns, step, ld, _ = operands[name]
-            checks.append(f"wrong({names.index(name)}, {rows}, {columns}, {step}, {ld}, {value})")
+            checks.append(f"wrong({names.index(name)}, {rows}, {columns}, {step}, {ld}, {matrices(name)}, {value}, {triangle})")
         else:
             checks.append(f"{'r[0]' if problem == 'dot' and parts == 2 else 'r'} != {value}")
     start = finding["minimal"]["placement"].startswith("start")

@@ -173,12 +173,12 @@ fn every_routine_of_every_installed_library_gives_the_expected_values() {
 }
 
 /// Defects of the libraries themselves: OpenBLAS takes the batch strides of complex matrices for numbers of reals, GSL takes
-/// lda for ldb in syr2k.
+/// lda for ldc in syr2k.
 fn is_known(adapter: &Adapter, instance: &Instance) -> bool {
     let title = adapter.describe().title;
     match instance.problem.name.as_str() {
         "gemm" => title.contains("OpenBLAS") && instance.get("batch") > 1 && instance.word("dtype").starts_with('c'),
-        "syr2k" => title.contains("no known brand") && instance.get("lda") != instance.get("ldb"),
+        "syr2k" => title.contains("no known brand") && instance.get("lda") != instance.get("ldc"),
         _ => false,
     }
 }
