@@ -35,6 +35,14 @@ fn minimal(run: &Run, param: &str) -> i64 {
     run.events_of("finding")[0]["summary"]["minimal"]["params"][param].as_i64().unwrap()
 }
 
+/// The minimal case as a line of a list of shapes, with one parameter changed.
+fn text_with(run: &Run, param: &str, value: i64) -> String {
+    let params = run.events_of("finding")[0]["summary"]["minimal"]["params"].as_object().unwrap().clone();
+    let word = |v: &serde_json::Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    let pairs = params.iter().map(|(n, v)| format!("{n}={}", if n == param { value.to_string() } else { word(v) }));
+    pairs.collect::<Vec<_>>().join(",")
+}
+
 /// Hunts, checks the file by hand, hunts again.
 fn found_replayed_and_known(dir: &Path, manifest: &Path, word: &str, line: (&str, i64)) -> Run {
     let command = format!("fuzz {} --seed 7 --jobs 2 --cases 3000", manifest.display());
@@ -49,6 +57,14 @@ fn found_replayed_and_known(dir: &Path, manifest: &Path, word: &str, line: (&str
     run(dir, &format!("run {file}")).expect(1);
     run(dir, &format!("run {file} --set {}={}", line.0, line.1 - 1)).expect(0);
     run(dir, &format!("run {file} --set {}={}", line.0, line.1)).expect(1);
+    let replayed = run(dir, &format!("regress {file} --json")).expect(0).events_of("replayed").remove(0);
+    assert_eq!(replayed["outcome"], "reproduced", "{replayed}");
+    let list = dir.join("shapes.txt");
+    let at = |value: i64| text_with(&first, line.0, value);
+    std::fs::write(&list, format!("{}\n{}\n", at(line.1 - 1), at(line.1))).unwrap();
+    let checked = run(dir, &format!("check {} --law {file} --json", list.display())).expect(1);
+    let standings: Vec<_> = checked.events_of("shape").iter().map(|e| e["standing"].clone()).collect();
+    assert_eq!(standings, ["before", "past"]);
     let again = hunt(dir, &command).expect(0);
     assert!(again.events_of("finding").is_empty() && !again.events_of("known").is_empty());
     let cases = |r: &Run| r.summary()["case_digest"].clone();
