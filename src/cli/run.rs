@@ -72,12 +72,9 @@ fn repeated(args: &RunArgs, one: &One, before: &[Case]) -> Result<Ran, Failure> 
     let (pool, rule) = (&one.session.pool, output::gap_rule(&args.exec));
     let results = pool.run_repeated(before, &one.case, args.seed, args.repeat)?;
     let mut results = results.ok_or_else(|| Failure::setup(LOST))?;
-    for i in 0..results.len() {
-        if results[i].verdict.is_bad() {
-            let earlier = std::iter::repeat_n(&one.case, i).cloned();
-            let list: Vec<Case> = before.iter().cloned().chain(earlier).collect();
-            results[i].verdict = settle_gap_after(pool, &list, &one.case, args.seed, &results[i], rule)?.verdict;
-        }
+    for (i, result) in results.iter_mut().enumerate().filter(|(_, r)| r.verdict.is_bad()) {
+        let list: Vec<Case> = before.iter().chain(std::iter::repeat_n(&one.case, i)).cloned().collect();
+        result.verdict = settle_gap_after(pool, &list, &one.case, args.seed, result, rule)?.verdict;
     }
     let mut repeats = Repeats {
         asked: args.repeat,
