@@ -145,6 +145,18 @@ mod tests {
     }
 
     #[test]
+    fn packed_vectors_have_increments_of_1() {
+        for name in ["gemv", "ger", "axpy", "iamax"] {
+            let shown = complete(&packed(name), &[("n", 9)]);
+            let increments = shown.iter().filter(|(n, _)| n.starts_with("inc"));
+            assert!(
+                increments.clone().count() > 0 && increments.clone().all(|(_, v)| *v == 1.into()),
+                "{name}: {shown:?}"
+            );
+        }
+    }
+
+    #[test]
     fn packing_twice_changes_nothing_and_pinned_strides_stay() {
         assert!(packed("gemm").packed().is_empty());
         let problem = Builtin::find("gemm").unwrap().problem();

@@ -17,8 +17,8 @@ pub fn problem() -> Result<Problem, ParseError> {
     size(&mut b, "m", "rows of A");
     size(&mut b, "n", "columns of A");
     leading(&mut b, "lda", "leading dimension of A, elements");
-    increment(&mut b, "incx", Some("negx"));
-    increment(&mut b, "incy", Some("negy"));
+    increment(&mut b, "incx", Some("negx"))?;
+    increment(&mut b, "incy", Some("negy"))?;
     dtype(&mut b);
     alpha(&mut b);
     beta(&mut b);

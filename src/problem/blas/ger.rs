@@ -16,8 +16,8 @@ pub fn problem() -> Result<Problem, ParseError> {
     size(&mut b, "m", "rows of A, elements of x");
     size(&mut b, "n", "columns of A, elements of y");
     leading(&mut b, "lda", "leading dimension of A, elements");
-    increment(&mut b, "incx", Some("negx"));
-    increment(&mut b, "incy", Some("negy"));
+    increment(&mut b, "incx", Some("negx"))?;
+    increment(&mut b, "incy", Some("negy"))?;
     dtype(&mut b);
     b.flag("conj", "y is conjugated: cgerc and zgerc instead of cgeru and zgeru")
         .only_when("dtype == 'c64' or dtype == 'c128'")?;

@@ -13,7 +13,7 @@ const Y: usize = 1;
 /// x, of which the increment may be negative where there is a y.
 fn one(b: &mut Builder, access: Use) -> Result<(), ParseError> {
     size(b, "n", "elements of the vector");
-    increment(b, "incx", None);
+    increment(b, "incx", None)?;
     dtype(b);
     b.work("n")?;
     vector(b, "x", access, ["n", "incx"], None)
@@ -21,8 +21,8 @@ fn one(b: &mut Builder, access: Use) -> Result<(), ParseError> {
 
 fn two(b: &mut Builder, x: Use, y: Use) -> Result<(), ParseError> {
     size(b, "n", "elements of each vector");
-    increment(b, "incx", Some("negx"));
-    increment(b, "incy", Some("negy"));
+    increment(b, "incx", Some("negx"))?;
+    increment(b, "incy", Some("negy"))?;
     dtype(b);
     b.work("n")?;
     vector(b, "x", x, ["n", "incx"], Some("negx"))?;

@@ -72,15 +72,14 @@ fn matrix(b: &mut Builder, name: &str, access: Use, [rows, columns, ld]: [&str; 
     Ok(())
 }
 
-/// An increment, and the flag that turns it round.
-fn increment(b: &mut Builder, inc: &str, negative: Option<&str>) {
+/// An increment, and the flag that turns it round. Its bound is a constraint, so that the packed profile holds it at 1.
+fn increment(b: &mut Builder, inc: &str, negative: Option<&str>) -> Result<(), ParseError> {
     b.integer(inc, Role::Stride, 1, LEADING, "distance between two elements of the vector, elements");
     if let Some(flag) = negative {
-        b.flag(
-            flag,
-            "the increment is passed as a negative number: the first element is the one with the highest address",
-        );
+        b.flag(flag, "the increment is passed as a negative number: the first element has the highest address");
     }
+    b.constraint(&format!("{inc} >= 1"))?;
+    Ok(())
 }
 
 /// A vector of `length` elements, `inc` apart; with a negative increment from the highest address down.
