@@ -1,0 +1,84 @@
+/* BLAS of no known brand unknown: scal on libblas.so.3 leaves 2 of 3 elements of x unwritten. The call is cblas_sscal(3,
+ * -2, x, 1431655766); it is good with n = 2, incx = 1431655765 (one of these at a time). All arguments are legal and fit
+ * the library's integers, and every operand lies alone in 1 TiB of addresses of which only the pages of its elements are
+ * mapped.
+ *
+ *   cc -o repro blas-scal-memory-35c782.c -ldl && ./repro LIBRARY [SYMBOL]
+ *
+ * Exit status: 0 right, 1 fault or wrong. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef float real;
+enum { PARTS = 1, OPERANDS = 1 };
+static const int64_t slot = 1ll << 40;
+static char *slots, *base[OPERANDS], names[] = "x";
+
+/* rows x columns elements, a row `step` (which may be negative) and a column `ld` elements from the next, and as many
+   matrices as `count` says, `stride` apart; in slot number x. The highest element ends where a page ends. Gives the address that BLAS takes: that of the
+   lowest element. */
+static real *place(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, int64_t count, int64_t stride, real value) {
+    int64_t bytes = PARTS * sizeof(real), low = step < 0 ? (rows - 1) * step : 0;
+    int64_t high = (step < 0 ? 0 : (rows - 1) * step) + (columns - 1) * ld + (count - 1) * stride;
+    char *at = slots + x * slot + slot / 2 - (high - low + 1) * bytes;
+    for (int64_t z = 0; z < count; z++)
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t i = 0; i < rows; i++) {
+                char *element = at + (i * step + j * ld + z * stride - low) * bytes;
+                for (char *byte = element; byte < element + bytes; byte += bytes - 1)
+                    mprotect((void *)((uintptr_t)byte & -(uintptr_t)4096), 4096, PROT_READ | PROT_WRITE);
+                ((real *)element)[0] = value;
+            }
+    (void)high;
+    return (real *)(base[x] = at);
+}
+
+/* Elements that do not hold the value; of a matrix of which one triangle is written, in that triangle: 'U', 'L', or 0. */
+__attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, int64_t count,
+                                             int64_t stride, real value, char triangle) {
+    int64_t bytes = PARTS * sizeof(real), low = step < 0 ? (rows - 1) * step : 0, found = 0;
+    for (int64_t z = 0; z < count; z++)
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t i = 0; i < rows; i++) {
+                real *element = (real *)(base[x] + (i * step + j * ld + z * stride - low) * bytes);
+                int inside = !triangle || (triangle == 'U' ? i <= j : i >= j);
+                found += inside && (element[0] != value || (PARTS == 2 && element[PARTS - 1] != 0));
+            }
+    return found;
+}
+
+static void fault(int number, siginfo_t *info, void *context) {
+    (void)number;
+    int write = ((ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] >> 1 & 1; /* x86-64 */
+    int64_t x = ((char *)info->si_addr - slots) / slot;
+    if (x >= 0 && x < OPERANDS)
+        printf("%s %lld bytes from the base of %c\n", write ? "write" : "read", (long long)((char *)info->si_addr - base[x]), names[x]);
+    else
+        printf("%s near no operand\n", write ? "write" : "read");
+    fflush(stdout);
+    _exit(1);
+}
+
+int main(int argc, char **argv) {
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    void (*call)(int, real, real *, int) = library ? (void (*)(int, real, real *, int))dlsym(library, argc > 2 ? argv[2] : "cblas_sscal") : NULL;
+    if (!call) return fprintf(stderr, "usage: %s LIBRARY [SYMBOL]\n%s\n", argv[0], argc > 1 ? dlerror() : ""), 2;
+    slots = mmap(NULL, OPERANDS * slot, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (slots == MAP_FAILED) return perror("mmap"), 2;
+    sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = fault, .sa_flags = SA_SIGINFO}, NULL);
+    const int n = 3;
+    const real alpha = -2;
+    const int incx = 1431655766;
+    real *x = place(0, n, 1, incx, 0, 1, 0, 1);
+    call(n, alpha, x, incx);
+    int64_t bad = wrong(0, n, 1, incx, 0, 1, 0, alpha, 0);
+    if (bad) return printf("no fault, but %lld wrong elements\n", (long long)bad), 1;
+    printf("no fault, and the right result\n");
+    return 0;
+}
