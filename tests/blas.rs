@@ -26,7 +26,11 @@ fn run(args: &[&str]) -> Run {
 /// A hunt on a library, with its events.
 fn hunt(out: &Path, routine: &str, library: &Path, more: &str) -> Run {
     let mut c = program();
-    c.args(["blas", routine, "--json", "--regressions", "none", "--lib"]).arg(library).arg("--out").arg(out).args(more.split_whitespace());
+    c.args(["blas", routine, "--json", "--regressions", "none", "--lib"])
+        .arg(library)
+        .arg("--out")
+        .arg(out)
+        .args(more.split_whitespace());
     Run::of(c.output().unwrap())
 }
 

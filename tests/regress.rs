@@ -92,32 +92,28 @@ fn bytes_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// The core type under which the findings of OpenBLAS were made, where this processor has what it takes.
-fn with_core_type(command: &mut std::process::Command) -> &mut std::process::Command {
-    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    match flags.contains("avx512vl") {
-        true => command.env("OPENBLAS_CORETYPE", "SkylakeX"),
-        false => command,
-    }
-}
-
 #[test]
 fn the_findings_of_the_repository_are_reproduced_where_their_libraries_are() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
     let before = bytes_below(&folder);
     let all = before.keys().filter(|p| p.extension().is_some_and(|e| e == "toml")).count();
     let mut command = program();
-    let r = Run::of(with_core_type(command.args(["regress", "--json"])).output().unwrap());
+    let r = Run::of(command.args(["regress", "--json"]).output().unwrap());
     let events = r.events_of("replayed");
     assert_eq!(events.len(), all, "{}", r.stderr);
     let mut reproduced = 0;
     for event in &events {
         let target = event["target"].as_str().unwrap();
-        let file = target.rsplit(['/', '@']).next().unwrap();
+        let library = target.split_once('@').unwrap().1;
         let (outcome, why) = (event["outcome"].as_str().unwrap(), event["why"].as_str().unwrap_or_default());
-        if library(file).is_none() {
+        if !Path::new(library).is_file() {
+            println!("not run: {library} is missing");
             assert_eq!(outcome, "skipped", "{event}");
             assert!(why.contains("was not found on this machine"), "{event}");
+        } else if why.contains("instead; name a core type") {
+            // Kernels that this processor cannot run.
+            println!("not run here: {event}");
+            assert_eq!(outcome, "skipped", "{event}");
         } else if why.contains("the core type is ") {
             println!("not comparable here: {event}");
             assert_eq!(outcome, "not-comparable", "{event}");
@@ -451,11 +447,10 @@ fn a_finding_that_another_version_of_its_library_does_not_have_is_fixed() {
 
 #[test]
 fn on_another_core_type_of_a_library_a_pass_is_not_comparable() {
-    if library("libopenblas.so.0").is_none() {
-        return;
-    }
+    let Some(openblas) = library("libopenblas.so.0") else { return };
+    let target = format!("cblas,core=Prescott@{}", openblas.display());
     let mut command = program();
-    command.args(["regress", "regressions/openblas", "--json"]).env("OPENBLAS_CORETYPE", "Prescott");
+    command.args(["regress", "regressions/openblas", "--json", "--target", &target]);
     let r = Run::of(command.output().unwrap()).expect(5);
     for event in r.events_of("replayed") {
         assert_eq!(event["outcome"], "not-comparable", "{event}");
