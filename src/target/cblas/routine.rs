@@ -32,6 +32,8 @@ pub enum Kind {
     Void(Prototype),
     /// The caller writes the result to the operand r.
     Number(Returning),
+    /// A number as above, a root: libraries round it in the last places.
+    Root(Returning),
     Index,
 }
 
@@ -65,7 +67,7 @@ const ROUTINES: [Routine; 18] = [
     void("rot", Prototype::Rot, "n x incx y incy c s"),
     Routine { problem: "dot", kind: Kind::Number(Returning::Dot), args: "n x incx y incy" },
     Routine { problem: "asum", kind: Kind::Number(Returning::Asum), args: "n x incx" },
-    Routine { problem: "nrm2", kind: Kind::Number(Returning::Asum), args: "n x incx" },
+    Routine { problem: "nrm2", kind: Kind::Root(Returning::Asum), args: "n x incx" },
     Routine { problem: "iamax", kind: Kind::Index, args: "n x incx" },
 ];
 
