@@ -112,7 +112,7 @@ BODY = r"""
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -140,7 +140,8 @@ static real *place(int x, int64_t rows, int64_t columns, int64_t step, int64_t l
     return (real *)(base[x] = at);
 }
 
-/* Elements that do not hold the value; of a matrix of which one triangle is written, in that triangle: 'U', 'L', or 0. */
+/* Elements that do not hold the value; of a matrix of which one triangle is written ('U', 'L', or 0 for neither), the other
+   triangle must hold 1 as before. */
 __attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, int64_t count,
                                              int64_t stride, real value, char triangle) {
     int64_t bytes = PARTS * sizeof(real), low = step < 0 ? (rows - 1) * step : 0, found = 0;
@@ -149,7 +150,7 @@ __attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t column
             for (int64_t i = 0; i < rows; i++) {
                 real *element = (real *)(base[x] + (i * step + j * ld + z * stride - low) * bytes);
                 int inside = !triangle || (triangle == 'U' ? i <= j : i >= j);
-                found += inside && (element[0] != value || (PARTS == 2 && element[PARTS - 1] != 0));
+                found += element[0] != (inside ? value : 1) || (PARTS == 2 && element[PARTS - 1] != 0);
             }
     return found;
 }
@@ -167,7 +168,7 @@ static void fault(int number, siginfo_t *info, void *context) {
 }
 
 int main(int argc, char **argv) {
-    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
+@CORE@    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
     @RETURNS@ (*call)(@PROTOTYPE@) = library ? (@RETURNS@ (*)(@PROTOTYPE@))dlsym(library, argc > 2 ? argv[2] : "@FUNCTION@") : NULL;
     if (!call) return fprintf(stderr, "usage: %s LIBRARY [SYMBOL]\n%s\n", argv[0], argc > 1 ? dlerror() : ""), 2;
     slots = mmap(NULL, OPERANDS * slot, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -175,7 +176,7 @@ int main(int argc, char **argv) {
     sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = fault, .sa_flags = SA_SIGINFO}, NULL);
 @SETUP@
     int64_t bad = @CHECK@;
-    if (bad) return printf("no fault, but %lld wrong elements\n", (long long)bad), 1;
+    if (bad) return printf("no fault, but elements that are wrong: %lld\n", (long long)bad), 1;
     printf("no fault, and the right result\n");
     return 0;
 }
@@ -183,9 +184,13 @@ int main(int argc, char **argv) {
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     finding = tomllib.load(open(sys.argv[1], "rb"))
+    if "minimal" not in finding:
+        sys.exit(f"{sys.argv[1]} is no finding; shrink it first")
+    if "history" in finding:
+        sys.exit(f"{sys.argv[1]} fails only after other calls: there is no recipe for that")
     params, problem = finding["minimal"]["params"], finding["problem"]
     if problem not in ROUTINES or params["dtype"] not in TYPES:
         sys.exit(f"{sys.argv[1]}: no recipe for {problem} with dtype={params['dtype']}")
@@ -241,7 +246,7 @@ def main():
     matrices = lambda name: f"batch, stride{name}" if batched else "1, 0"
     triangle = f"'{params['uplo']}'" if problem in ("syrk", "syr2k", "gemmt") else "0"
     for x, (name, (rows, columns, step, ld, value)) in enumerate(operands.items()):
-        if name == names[-1] and params.get("beta") == "0":
+        if name == names[-1] and params.get("beta") == "0" and triangle == "0":
             value = "0.0 / 0.0"
         setup.append(f"real *{name} = place({x}, {rows}, {columns}, {step}, {ld}, {matrices(name)}, {value});")
     setup.append(f"{number}call({', '.join(arguments)});")
@@ -259,16 +264,32 @@ def main():
         "EDGE": "lowest element begins where a page begins" if start else "highest element ends where a page ends",
         "AT": "" if start else "- (high - low + 1) * bytes",
         "RETURNS": returns, "PROTOTYPE": ", ".join(prototype), "SETUP": textwrap.indent("\n".join(setup), "    "),
-        "CHECK": " + ".join(checks),
+        "CHECK": " + ".join(checks), "CORE": core_type(finding),
     }.items():
         body = body.replace(f"@{mark}@", text)
     print(comment(finding, sys.argv[1]) + body, end="")
+
+
+def core_type(finding):
+    """A line that forces the kernels of the finding, where its target does."""
+    settings = finding["target"].partition("@")[0].split(",")
+    core = next((word.removeprefix("core=") for word in settings if word.startswith("core=")), None)
+    variable = {"OpenBLAS": "OPENBLAS_CORETYPE", "MKL": "MKL_ENABLE_INSTRUCTIONS"}.get(environment(finding).get("name"))
+    return f'    setenv("{variable}", "{core}", 1);\n' if core and variable else ""
 
 
 def environment(finding):
     """What the finding says of its library."""
     target = finding.get("environment", {}).get("target", {})
     return {k: str(v) for k, v in (target.items() if isinstance(target, dict) else target)}
+
+
+def library(said):
+    """Brand and version, as far as the library says them."""
+    brand, version = said.get("name", "BLAS of no known brand"), said.get("version", "unknown")
+    if version == "unknown":
+        return brand
+    return version if version.startswith(brand) else f"{brand} {version}"
 
 
 def comment(finding, path):
@@ -279,12 +300,14 @@ def comment(finding, path):
         f"{w['param']} = {w['last_good']['value']}" for w in finding.get("witness", []) if w.get("certified") and "last_good" in w
     )
     text = (
-        f"{said.get('name', 'a BLAS')} {said.get('version', '')}{core}: {finding['title']}. The call is {finding['call']}"
+        f"{library(said)}{core}: {finding['title']}. The call is {finding['call']}"
         f"{f'; it is good with {pairs} (one of these at a time)' if pairs else ''}. All arguments are legal and fit the library's integers, and every operand lies"
         " alone in 1 TiB of addresses of which only the pages of its elements are mapped."
     )
     lines = "\n".join(f" * {line}" for line in textwrap.wrap(" ".join(text.split()), 118))
-    return f"/*{lines[2:]}\n *\n *   cc -o repro {name}.c -ldl && ./repro LIBRARY [SYMBOL]\n *\n * Exit status: 0 right, 1 fault or wrong. */"
+    bits = "64" if said.get("int width", "32").startswith("64") else "32"
+    symbol = f"SYMBOL is the name of the function where a library decorates it; its integers must have {bits} bits."
+    return f"/*{lines[2:]}\n *\n *   cc -o repro {name}.c -ldl && ./repro LIBRARY [SYMBOL]\n *\n * {symbol}\n * Exit status: 0 right, 1 fault or wrong. */"
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ fn a_finding_of_another_routine_is_confirmed_by_a_program_in_c() {
     }
     let ran = Command::new(repro).arg(&reference).output().unwrap();
     assert_eq!(ran.status.code(), Some(1), "{}", String::from_utf8_lossy(&ran.stdout));
-    assert!(String::from_utf8_lossy(&ran.stdout).contains("wrong elements"));
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("elements that are wrong"));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_forced_core_type_is_part_of_the_target() {
     let mut c = program();
     c.env("OPENBLAS_CORETYPE", "nehalem").args(["run", "gemm:m=3", "--lib", &lib]);
     let outside = Run::of(c.output().unwrap()).expect(0);
-    assert!(outside.stdout.contains("cblas,core=nehalem@"), "{}", outside.stdout);
+    assert!(outside.stdout.contains("cblas,core=Nehalem@"), "{}", outside.stdout);
 
     let unknown = run(&["run", "gemm:m=3", "--target", &format!("cblas,core=Nonesuch@{lib}")]).expect(3);
     assert!(unknown.stderr.contains("instead; name a core type"), "{}", unknown.stderr);
@@ -129,7 +129,7 @@ fn one_case_on_several_libraries_names_the_first_bad_and_the_first_good_one() {
     let event = &compared.events_of("compared")[0];
     let standings: Vec<&str> =
         event["libraries"].as_array().unwrap().iter().map(|row| row["standing"].as_str().unwrap()).collect();
-    assert_eq!(standings, ["good", "bad", "not-run", "good"]);
+    assert_eq!(standings, ["good", "bad", "not-opened", "good"]);
     assert_eq!(
         (&event["first_bad"], &event["last_good_before_it"]),
         (&atlas.as_str().into(), &reference.as_str().into())
@@ -138,7 +138,7 @@ fn one_case_on_several_libraries_names_the_first_bad_and_the_first_good_one() {
 
     let good = run(&[&words(&[])[..], &["--lib", &reference, "--lib", &reference]].concat()).expect(0);
     assert!(good.stdout.contains("first bad            none of these"), "{}", good.stdout);
-    let none = run(&[&words(&[])[..], &["--lib", "/nowhere", "--lib", "/nothing"]].concat()).expect(6);
+    let none = run(&[&words(&[])[..], &["--lib", "/nowhere", "--lib", &reference]].concat()).expect(3);
     assert!(none.stdout.contains("not run  /nowhere"), "{}", none.stdout);
     let one = run(&["shrink", case, "--lib", &gsl, "--lib", &atlas]).expect(2);
     assert!(one.stderr.contains("name one --lib"), "{}", one.stderr);

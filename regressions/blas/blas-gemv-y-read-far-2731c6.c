@@ -1,17 +1,18 @@
-/* BLAS of no known brand unknown: gemv on libblas.so.3 reads 2147483648 elements (8589934592 bytes) below the base of y.
- * The call is cblas_sgemv(CblasColMajor, CblasNoTrans, 3, 1, 1, A, 3, x, 1, 1, y, -1073741824); it is good with m = 2,
- * incy = 1073741823 (one of these at a time). All arguments are legal and fit the library's integers, and every operand
- * lies alone in 1 TiB of addresses of which only the pages of its elements are mapped.
+/* BLAS of no known brand: gemv on libblas.so.3 reads 2147483648 elements (8589934592 bytes) below the base of y. The
+ * call is cblas_sgemv(CblasColMajor, CblasNoTrans, 3, 1, 1, A, 3, x, 1, 1, y, -1073741824); it is good with m = 2, incy
+ * = 1073741823 (one of these at a time). All arguments are legal and fit the library's integers, and every operand lies
+ * alone in 1 TiB of addresses of which only the pages of its elements are mapped.
  *
  *   cc -o repro blas-gemv-y-read-far-2731c6.c -ldl && ./repro LIBRARY [SYMBOL]
  *
+ * SYMBOL is the name of the function where a library decorates it; its integers must have 32 bits.
  * Exit status: 0 right, 1 fault or wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ static real *place(int x, int64_t rows, int64_t columns, int64_t step, int64_t l
     return (real *)(base[x] = at);
 }
 
-/* Elements that do not hold the value; of a matrix of which one triangle is written, in that triangle: 'U', 'L', or 0. */
+/* Elements that do not hold the value; of a matrix of which one triangle is written ('U', 'L', or 0 for neither), the other
+   triangle must hold 1 as before. */
 __attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, int64_t count,
                                              int64_t stride, real value, char triangle) {
     int64_t bytes = PARTS * sizeof(real), low = step < 0 ? (rows - 1) * step : 0, found = 0;
@@ -48,7 +50,7 @@ __attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t column
             for (int64_t i = 0; i < rows; i++) {
                 real *element = (real *)(base[x] + (i * step + j * ld + z * stride - low) * bytes);
                 int inside = !triangle || (triangle == 'U' ? i <= j : i >= j);
-                found += inside && (element[0] != value || (PARTS == 2 && element[PARTS - 1] != 0));
+                found += element[0] != (inside ? value : 1) || (PARTS == 2 && element[PARTS - 1] != 0);
             }
     return found;
 }
@@ -85,7 +87,7 @@ int main(int argc, char **argv) {
     real *y = place(2, ta ? n : m, 1, incy, 0, 1, 0, 1);
     call(102 /* column-major */, 111 /* trans=N */, m, n, alpha, A, lda, x, incx, beta, y, incy);
     int64_t bad = wrong(2, ta ? n : m, 1, incy, 0, 1, 0, alpha * (ta ? m : n) + beta, 0);
-    if (bad) return printf("no fault, but %lld wrong elements\n", (long long)bad), 1;
+    if (bad) return printf("no fault, but elements that are wrong: %lld\n", (long long)bad), 1;
     printf("no fault, and the right result\n");
     return 0;
 }

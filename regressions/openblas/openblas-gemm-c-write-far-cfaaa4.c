@@ -1,4 +1,4 @@
-/* OpenBLAS OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64, core type SkylakeX: gemm on
+/* OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64, core type SkylakeX: gemm on
  * libopenblas.so.0 writes 2147483648 elements (8589934592 bytes) below the base of C. The call is
  * cblas_sgemm(CblasColMajor, CblasNoTrans, CblasTrans, 1, 3, 1, 1, A, 1, B, 3, 0, C, 1073741824); it is good with n = 2,
  * ldc = 1073741823 (one of these at a time). All arguments are legal and fit the library's integers, and every operand
@@ -6,13 +6,14 @@
  *
  *   cc -o repro openblas-gemm-c-write-far-cfaaa4.c -ldl && ./repro LIBRARY [SYMBOL]
  *
+ * SYMBOL is the name of the function where a library decorates it; its integers must have 32 bits.
  * Exit status: 0 right, 1 fault or wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,7 +41,8 @@ static real *place(int x, int64_t rows, int64_t columns, int64_t step, int64_t l
     return (real *)(base[x] = at);
 }
 
-/* Elements that do not hold the value; of a matrix of which one triangle is written, in that triangle: 'U', 'L', or 0. */
+/* Elements that do not hold the value; of a matrix of which one triangle is written ('U', 'L', or 0 for neither), the other
+   triangle must hold 1 as before. */
 __attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, int64_t count,
                                              int64_t stride, real value, char triangle) {
     int64_t bytes = PARTS * sizeof(real), low = step < 0 ? (rows - 1) * step : 0, found = 0;
@@ -49,7 +51,7 @@ __attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t column
             for (int64_t i = 0; i < rows; i++) {
                 real *element = (real *)(base[x] + (i * step + j * ld + z * stride - low) * bytes);
                 int inside = !triangle || (triangle == 'U' ? i <= j : i >= j);
-                found += inside && (element[0] != value || (PARTS == 2 && element[PARTS - 1] != 0));
+                found += element[0] != (inside ? value : 1) || (PARTS == 2 && element[PARTS - 1] != 0);
             }
     return found;
 }
@@ -67,6 +69,7 @@ static void fault(int number, siginfo_t *info, void *context) {
 }
 
 int main(int argc, char **argv) {
+    setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
     void (*call)(int, int, int, int, int, int, real, real *, int, real *, int, real, real *, int) = library ? (void (*)(int, int, int, int, int, int, real, real *, int, real *, int, real, real *, int))dlsym(library, argc > 2 ? argv[2] : "cblas_sgemm") : NULL;
     if (!call) return fprintf(stderr, "usage: %s LIBRARY [SYMBOL]\n%s\n", argv[0], argc > 1 ? dlerror() : ""), 2;
@@ -88,7 +91,7 @@ int main(int argc, char **argv) {
     real *C = place(2, m, n, 1, ldc, 1, 0, 0.0 / 0.0);
     call(102 /* column-major */, 111 /* transA=N */, 112 /* transB=T */, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
     int64_t bad = wrong(2, m, n, 1, ldc, 1, 0, alpha * k + beta, 0);
-    if (bad) return printf("no fault, but %lld wrong elements\n", (long long)bad), 1;
+    if (bad) return printf("no fault, but elements that are wrong: %lld\n", (long long)bad), 1;
     printf("no fault, and the right result\n");
     return 0;
 }

@@ -1,4 +1,4 @@
-/* OpenBLAS OpenBLAS 0.3.34.481.3 DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64, core type SkylakeX: gemm on
+/* OpenBLAS 0.3.34.481.3 DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64, core type SkylakeX: gemm on
  * libscipy_openblas.so gives 2 of 2 elements of C a wrong value. The call is cblas_cgemm_batch_strided(CblasColMajor,
  * CblasNoTrans, CblasNoTrans, 1, 1, 1, (float[]){1, 0}, A, 1, 1, B, 1, 1, (float[]){0, 0}, C, 1, 1, 2). All arguments
  * are legal and fit the library's integers, and every operand lies alone in 1 TiB of addresses of which only the pages
@@ -6,13 +6,14 @@
  *
  *   cc -o repro scipy-openblas-gemm-memory-5e3fd2.c -ldl && ./repro LIBRARY [SYMBOL]
  *
+ * SYMBOL is the name of the function where a library decorates it; its integers must have 32 bits.
  * Exit status: 0 right, 1 fault or wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,7 +41,8 @@ static real *place(int x, int64_t rows, int64_t columns, int64_t step, int64_t l
     return (real *)(base[x] = at);
 }
 
-/* Elements that do not hold the value; of a matrix of which one triangle is written, in that triangle: 'U', 'L', or 0. */
+/* Elements that do not hold the value; of a matrix of which one triangle is written ('U', 'L', or 0 for neither), the other
+   triangle must hold 1 as before. */
 __attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t columns, int64_t step, int64_t ld, int64_t count,
                                              int64_t stride, real value, char triangle) {
     int64_t bytes = PARTS * sizeof(real), low = step < 0 ? (rows - 1) * step : 0, found = 0;
@@ -49,7 +51,7 @@ __attribute__((unused)) static int64_t wrong(int x, int64_t rows, int64_t column
             for (int64_t i = 0; i < rows; i++) {
                 real *element = (real *)(base[x] + (i * step + j * ld + z * stride - low) * bytes);
                 int inside = !triangle || (triangle == 'U' ? i <= j : i >= j);
-                found += inside && (element[0] != value || (PARTS == 2 && element[PARTS - 1] != 0));
+                found += element[0] != (inside ? value : 1) || (PARTS == 2 && element[PARTS - 1] != 0);
             }
     return found;
 }
@@ -92,7 +94,7 @@ int main(int argc, char **argv) {
     real *C = place(2, m, n, 1, ldc, batch, strideC, 0.0 / 0.0);
     call(102 /* column-major */, 111 /* transA=N */, 111 /* transB=N */, m, n, k, (real[]){alpha, 0}, A, lda, strideA, B, ldb, strideB, (real[]){beta, 0}, C, ldc, strideC, batch);
     int64_t bad = wrong(2, m, n, 1, ldc, batch, strideC, alpha * k + beta, 0);
-    if (bad) return printf("no fault, but %lld wrong elements\n", (long long)bad), 1;
+    if (bad) return printf("no fault, but elements that are wrong: %lld\n", (long long)bad), 1;
     printf("no fault, and the right result\n");
     return 0;
 }

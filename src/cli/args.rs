@@ -578,7 +578,7 @@ A finding that fails only after other cases is run after them, in one process. W
 first run that fails, and stops where the process ends; shrink looks for the fewest runs where one alone does not fail.
 
 run --lib A --lib B --lib C runs the case --confirm times on each and names the first bad library and the first good one
-after it; it exits 1 where one is bad.
+after it. It exits with 1 where one is bad, else with 3 where one cannot be used.
 
 Exit codes of run: 0 pass, 1 bad, 6 refused or skipped. Of shrink: 0 the case does not fail, 1 finding written. Of both:
 2 usage, 3 setup or self-test failed, 4 device unhealthy, 70 a bug of shrinkfault, 130 or 143 interrupted.";

@@ -21,8 +21,10 @@ enum Standing {
     Flaky,
     /// It passed in every run.
     Good,
-    /// It was refused or skipped, or the library cannot be used.
+    /// It was refused or skipped.
     NotRun,
+    /// The library cannot be used, or lacks the routine.
+    NotOpened,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,10 +68,12 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
         ends.print(&rows);
     }
     let any = |standing: &[Standing]| rows.iter().any(|r| standing.contains(&r.standing));
-    Ok(match (any(&[Standing::Bad, Standing::Flaky]), any(&[Standing::Good])) {
-        (true, _) => ExitStatus::Found,
-        (false, true) => ExitStatus::Fine,
-        (false, false) => ExitStatus::NothingRan,
+    Ok(match (any(&[Standing::Bad, Standing::Flaky]), any(&[Standing::NotOpened]), any(&[Standing::Good])) {
+        (true, ..) => ExitStatus::Found,
+        // A file that is not there must not look like a library that is good.
+        (false, true, _) => ExitStatus::Setup,
+        (false, false, true) => ExitStatus::Fine,
+        (false, false, false) => ExitStatus::NothingRan,
     })
 }
 
@@ -83,7 +87,7 @@ fn row(args: &RunArgs, library: &str) -> Result<Row, Failure> {
         Err(failure) if failure.status() == ExitStatus::Interrupted => return Err(failure),
         Err(failure) => {
             let (library, what) = (library.to_owned(), failure.to_string());
-            return Ok(Row { library, title: String::new(), standing: Standing::NotRun, runs: 0, failed: 0, what });
+            return Ok(Row { library, title: String::new(), standing: Standing::NotOpened, runs: 0, failed: 0, what });
         }
     };
     let pool = &one.session.pool;
@@ -130,7 +134,7 @@ fn print(row: &Row) {
         Standing::Bad => "bad",
         Standing::Flaky => "flaky",
         Standing::Good => "good",
-        Standing::NotRun => "not run",
+        Standing::NotRun | Standing::NotOpened => "not run",
     };
     let counts = if row.runs > 0 { format!(", {} of {} runs failed", row.failed, row.runs) } else { String::new() };
     say!("{word:<8} {}{counts}", row.library);

@@ -111,7 +111,8 @@ fn minimise(args: &MinimiseArgs) -> Result<ExitStatus, Failure> {
     }
     let runs = args.target.is_some() || args.library.lib.is_some();
     let outcomes = if runs { outcomes(args, &seeds)? } else { seeds.iter().map(|_| None).collect() };
-    let ran = outcomes.iter().flatten().count();
+    let ran = outcomes.iter().flatten().filter(|o| !matches!(o.verdict, "refused" | "skipped")).count();
+    let declined = outcomes.iter().flatten().count() - ran;
     let members: Vec<Member<'_>> = seeds
         .iter()
         .zip(outcomes)
@@ -139,13 +140,17 @@ fn minimise(args: &MinimiseArgs) -> Result<ExitStatus, Failure> {
     if args.exec.json {
         say!(
             "{}",
-            json!({"event": "corpus", "cases": seeds.len(), "kept": kept.len(), "ran": ran, "by": by,
+            json!({"event": "corpus", "cases": seeds.len(), "kept": kept.len(), "ran": ran, "declined": declined, "by": by,
             "written": written.is_some()})
         );
     } else {
         let done =
             written.unwrap_or_else(|| "nothing was written: --into DIR copies them, --write removes the others".into());
-        let ran = if runs { format!("{ran} ran; ") } else { "nothing was run; ".to_owned() };
+        let ran = if runs {
+            format!("{ran} ran, {declined} were refused or skipped; ")
+        } else {
+            "nothing was run; ".to_owned()
+        };
         say!("{} of {} seed cases differ in {by}; {ran}{done}", kept.len(), seeds.len());
     }
     Ok(ExitStatus::Fine)

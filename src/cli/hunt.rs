@@ -54,7 +54,8 @@ pub fn run(subject: Subject, hunt: &Hunt, also: Vec<Narrow>) -> Result<ExitStatu
     if hunt.regressions.is_some() && !regressions.is_dir() {
         aside!("warning: --regressions {} is no folder: no finding is known from it", regressions.display());
     }
-    let (known, more) = known(&subject, &[regressions, store::findings(&hunt.out)]);
+    let (mut known, more) = known(&subject, &[regressions, store::findings(&hunt.out)]);
+    known.keep_brand(&session.pool.hello().description.identity);
     warnings.extend(more);
     let named = Named::of(past.as_ref());
     let standing = standing(&session, hunt, &named, cases);

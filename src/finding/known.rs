@@ -110,6 +110,14 @@ impl Known {
         }
     }
 
+    /// Forgets the findings of another brand: `libblas.so.3` is the name of many libraries. A finding, or a library, that does
+    /// not say its brand stays.
+    pub fn keep_brand(&mut self, identity: &[(String, String)]) {
+        let name = |facts: &[(String, String)]| facts.iter().find(|(n, _)| n == "name").map(|(_, v)| v.clone());
+        let Some(here) = name(identity) else { return };
+        self.entries.retain(|e| name(&e.finding.facts().environment.target).is_none_or(|there| there == here));
+    }
+
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }

@@ -58,7 +58,8 @@ impl Choice {
             // SAFETY: as above.
             unsafe { std::env::set_var(MKL_LAYER, "SEQUENTIAL") };
         }
-        let library = Library::open_with(path, int_width, self.threads).map_err(|e| e.to_string())?;
+        let library =
+            Library::open_with(path, int_width, self.threads, self.core.as_deref()).map_err(|e| e.to_string())?;
         self.core_obeyed(&library)?;
         match library.threads().has {
             _ if self.threads == 1 => {}
@@ -68,7 +69,13 @@ impl Choice {
                 return Err(format!("threads={}: the library has {has}; leave out the setting", self.threads));
             }
         }
-        let forced = self.core.clone().or_else(|| forced_outside(&library.version()));
+        let version = library.version();
+        let forced = match &self.core {
+            // In the library's own words, so that one core type has one name.
+            Some(wanted) if version.name == "MKL" => Some(wanted.clone()),
+            Some(_) => version.core,
+            None => forced_outside(&version),
+        };
         Ok((library, forced))
     }
 
@@ -90,7 +97,14 @@ impl Choice {
 fn forced_outside(version: &Version) -> Option<String> {
     let (_, variable) = CORE_VARIABLES.iter().find(|(brand, _)| *brand == version.name)?;
     let wanted = std::env::var(variable).ok()?;
-    version.core.as_ref().filter(|core| is_core(version.name, core, &wanted)).map(|_| wanted)
+    let core = version.core.as_ref()?;
+    match version.name {
+        // A number, of which every one is taken.
+        "BLIS" if wanted.parse::<u32>().is_ok() => Some(core.clone()),
+        _ if !is_core(version.name, core, &wanted) => None,
+        "MKL" => Some(wanted),
+        _ => Some(core.clone()),
+    }
 }
 
 /// Whether what a library says of its core type is the one that was asked for.

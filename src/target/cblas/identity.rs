@@ -80,6 +80,31 @@ fn blis_core(exports: &Exports) -> Option<String> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
+/// Gives BLIS the number of a sub-configuration that is named: 0.9 takes numbers only, and reads a name as 0. Called before
+/// BLIS looks at its variable, which it does in its first call.
+pub(super) fn number_blis_core(exports: &Exports, wanted: &str) {
+    // SAFETY: `char *bli_arch_string(arch_t)` as above.
+    let name = unsafe { exports.function::<unsafe extern "C" fn(c_int) -> *const c_char>("bli_arch_string") };
+    let Some(name) = name else { return };
+    for number in 0..64 {
+        // SAFETY: numbers count from 0 on, and `generic` is the last of them, where this ends.
+        let text = unsafe { name(number) };
+        if text.is_null() {
+            return;
+        }
+        // SAFETY: it is a static string that ends in NUL.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+        if text.eq_ignore_ascii_case(wanted) {
+            // SAFETY: this process has one thread, so nothing reads the environment meanwhile.
+            unsafe { std::env::set_var("BLIS_ARCH_TYPE", number.to_string()) };
+            return;
+        }
+        if text == "generic" {
+            return;
+        }
+    }
+}
+
 /// The instructions for which MKL picked its kernels, in its own words.
 fn mkl_core(exports: &Exports) -> Option<String> {
     /// `MKLVersion` of mkl_types.h.

@@ -89,14 +89,19 @@ impl Library {
     /// It stays loaded, because thread pools that some libraries start do not survive `dlclose`, and its calls to
     /// itself are kept away from other libraries in the process.
     pub fn open(path: &Path) -> Result<Library, CblasError> {
-        Library::open_with(path, None, 1)
+        Library::open_with(path, None, 1, None)
     }
 
     /// Like [`Library::open`], with the integer width named by the user. Where the library exports several decorations,
     /// one that states this width is preferred. A named width that cannot be true is still an error.
     ///
-    /// `threads` is how many the library may use.
-    pub fn open_with(path: &Path, int_width: Option<IntWidth>, threads: u32) -> Result<Library, CblasError> {
+    /// `threads` is how many the library may use; `core` the core type that its variable names, see [`super::Choice`].
+    pub fn open_with(
+        path: &Path,
+        int_width: Option<IntWidth>,
+        threads: u32,
+        core: Option<&str>,
+    ) -> Result<Library, CblasError> {
         let path = checked(path)?;
         let handle = load(&path)?;
         let exports = Exports::new(handle);
@@ -110,6 +115,9 @@ impl Library {
         let preferred = int_width.and_then(|_| offered.iter().find(states_named));
         let &(interface, decoration) = preferred.or(offered.first()).ok_or_else(no_gemm)?;
 
+        if let Some(core) = core {
+            identity::number_blis_core(&exports, core);
+        }
         let threads = Threads::set(&exports, decoration, threads);
         let version = Version::read(&exports, decoration);
         let config = (version.name == "OpenBLAS").then_some(version.text.as_str());
