@@ -55,6 +55,18 @@ fn the_corpus_of_the_repository_is_listed_and_every_case_of_it_adds_something_or
 }
 
 #[test]
+fn a_case_that_links_lead_to_is_one_case_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("linked");
+    write(&folder, &[("b.toml", "m = 3")]);
+    std::os::unix::fs::symlink("b.toml", folder.join("a.toml")).unwrap();
+    std::os::unix::fs::symlink(".", folder.join("loop")).unwrap();
+    let r = run(dir.path(), &format!("corpus minimise {} --write --json", folder.display())).expect(0);
+    assert_eq!(kept(&r), [("b.toml".to_owned(), true)]);
+    assert!(std::fs::read_to_string(folder.join("b.toml")).unwrap().contains("m = 3"));
+}
+
+#[test]
 fn a_file_that_holds_no_seed_case_is_named_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("a"), &[("good.toml", "m = 3"), ("bad.toml", "m = 0")]);

@@ -155,6 +155,30 @@ fn a_finding_is_run_shrunk_and_replayed_after_its_cases_and_known_again() {
 }
 
 #[test]
+fn a_list_of_which_a_case_cannot_run_says_nothing() {
+    let Some(f) = Folder::new() else { return };
+    f.hunt("after", "--seed 1").expect(1);
+    let file = f.file();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let far = "m = 300\nn = 300";
+    let [m, n] =
+        ["m = 3\n", "n = 1\n"].map(|line| text.split("[[history.before]]").nth(1).unwrap().find(line).unwrap());
+    let start = text.find("[[history.before]]").unwrap() + "[[history.before]]".len();
+    let mut changed = text.clone();
+    changed.replace_range(start + m..start + n + "n = 1".len(), far);
+    let changed = changed.replace("lda = 3\n", "lda = 300\n").replace("ldc = 3\n", "ldc = 300\n");
+    std::fs::write(&file, &changed).unwrap();
+    // Its work is above the cap: passing without it would be no pass.
+    let event = f.run("after", &format!("regress {file} --max-work 1000")).expect(6).events_of("replayed").remove(0);
+    assert_eq!(event["outcome"], "skipped", "{event}");
+    assert!(event["why"].as_str().unwrap().contains("has to run before it"), "{event}");
+    f.run("after", &format!("run {file} --max-work 1000")).expect(6);
+    f.run("after", &format!("shrink {file} --max-work 1000")).expect(6);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), changed);
+    f.run("after", &format!("run {file}")).expect(1);
+}
+
+#[test]
 fn a_case_that_fails_without_the_list_too_is_another_failure() {
     let Some(f) = Folder::new() else { return };
     f.hunt("after", "--seed 1").expect(1);

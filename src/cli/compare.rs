@@ -77,21 +77,28 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
     })
 }
 
+/// A library that is not there, lacks the routine, or breaks its worker leaves the others to be compared; Ctrl-C ends all.
 fn row(args: &RunArgs, library: &str) -> Result<Row, Failure> {
+    match tried(args, library) {
+        Err(failure) if failure.status() != ExitStatus::Interrupted => {
+            let (library, what) = (library.to_owned(), failure.to_string());
+            Ok(Row { library, title: String::new(), standing: Standing::NotOpened, runs: 0, failed: 0, what })
+        }
+        row => row,
+    }
+}
+
+fn tried(args: &RunArgs, library: &str) -> Result<Row, Failure> {
     let mut alone = args.clone();
     alone.library.lib = vec![library.to_owned()];
     alone.compared = true;
-    let one = match one::open(&alone, Profile::Strided, None) {
-        Ok(one) => one,
-        // A library that is not there, or lacks the routine, leaves the others to be compared; Ctrl-C ends all.
-        Err(failure) if failure.status() == ExitStatus::Interrupted => return Err(failure),
-        Err(failure) => {
-            let (library, what) = (library.to_owned(), failure.to_string());
-            return Ok(Row { library, title: String::new(), standing: Standing::NotOpened, runs: 0, failed: 0, what });
-        }
-    };
+    let one = one::open(&alone, Profile::Strided, None)?;
     let pool = &one.session.pool;
+    let (library, title) = (library.to_owned(), pool.hello().description.title.clone());
     let before = one.input.finding.as_ref().map(|f| f.facts().before(&one.case)).unwrap_or_default();
+    if let Some(what) = history::declined(pool, &before, args.seed)? {
+        return Ok(Row { library, title, standing: Standing::NotRun, runs: 0, failed: 0, what });
+    }
     let (mut runs, mut failed, mut what) = (0, 0, String::new());
     while runs < args.exec.confirm {
         let lost = || Failure::setup(history::LOST);
@@ -114,8 +121,7 @@ fn row(args: &RunArgs, library: &str) -> Result<Row, Failure> {
         (runs, failed) if failed == runs => Standing::Bad,
         _ => Standing::Flaky,
     };
-    let title = pool.hello().description.title.clone();
-    Ok(Row { library: library.to_owned(), title, standing, runs, failed, what })
+    Ok(Row { library, title, standing, runs, failed, what })
 }
 
 /// A verdict that is no pass, in a few words.

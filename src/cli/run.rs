@@ -8,7 +8,7 @@ use super::output;
 use super::session::small_moats;
 use crate::campaign::{facts, shown};
 use crate::exec::blame::settle_gap_after;
-use crate::exec::history::LOST;
+use crate::exec::history::{self, LOST};
 use crate::exec::job::Job;
 use crate::exec::{Verdict, ranks};
 use crate::problem::{Case, Problem};
@@ -32,7 +32,11 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus, Failure> {
         return each_rank(args, &one);
     }
     let before = one.input.finding.as_ref().map(|f| f.facts().before(&one.case)).unwrap_or_default();
-    let ran = if args.repeat > 1 { repeated(args, &one, &before)? } else { once(args, &one, &before)? };
+    let ran = match history::declined(&one.session.pool, &before, args.seed)? {
+        Some(detail) => Ran { verdict: Verdict::Skipped { detail, state: false }, kernel: None, repeats: None },
+        None if args.repeat > 1 => repeated(args, &one, &before)?,
+        None => once(args, &one, &before)?,
+    };
     if args.exec.json {
         say!("{}", ran.event(&one, &before));
     } else {

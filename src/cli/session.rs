@@ -294,6 +294,10 @@ pub fn pick_target(problem: &str, word: &str, library: &Library) -> Result<Targe
         }
         None => Ok(spec),
         Some(lib) if lib.is_empty() => Err(Failure::usage("--lib names no file; write --lib PATH")),
+        Some(lib) if spec.library.as_ref().is_some_and(|named| named != lib) => {
+            let named = spec.library.unwrap_or_default();
+            Err(Failure::usage(format!("--target names {named} and --lib {lib}; leave out one of them")))
+        }
         Some(_) if spec.family == "sim" => {
             Err(Failure::usage("--lib names a library, but a sim model loads none; add --target cblas"))
         }
@@ -323,7 +327,7 @@ fn worker_spec(request: &Request<'_>, problem: &Problem, target: &TargetSpec) ->
         target: target.clone(),
         int_width: request.library.int_width,
         arena_bytes: ARENA_BYTES,
-        data_limit: manifest.is_none().then(|| data_limit(exec.max_memory)),
+        data_limit: manifest.is_none().then(|| data_limit(exec.max_memory, target)),
         start_timeout: exec.start_timeout.or(manifest.map(|m| m.start_timeout)).unwrap_or(START_TIMEOUT),
         case_timeout: exec.case_timeout.or(manifest.map(|m| m.case_timeout)).unwrap_or(CASE_TIMEOUT),
         env: vec![],
@@ -340,7 +344,9 @@ fn jobs(exec: &Exec, most: Option<usize>) -> usize {
     wanted.min(most.unwrap_or(usize::MAX))
 }
 
-/// Room for the operands, their copies for comparison, and the library itself.
-fn data_limit(max_memory: u64) -> u64 {
-    max_memory.saturating_mul(3).saturating_add(2 << 30)
+/// Room for the operands, their copies for comparison, the library itself, and the buffers of its threads (OpenBLAS takes
+/// 128 MiB for each, and waits for ever where it cannot have them).
+fn data_limit(max_memory: u64, target: &TargetSpec) -> u64 {
+    let threads = target.settings.get("threads").and_then(|n| n.parse::<u64>().ok()).unwrap_or(1);
+    max_memory.saturating_mul(3).saturating_add(2 << 30).saturating_add(threads.saturating_mul(256 << 20))
 }

@@ -86,6 +86,10 @@ fn after_others(
     reporter: &mut (dyn Reporter + Send),
 ) -> Result<ExitStatus, Failure> {
     let (pool, seed, exec) = (&one.session.pool, args.run.seed, &args.run.exec);
+    if let Some(why) = crate::exec::history::declined(pool, before, seed)? {
+        aside!("{why}; there is nothing to shrink");
+        return Ok(ExitStatus::NothingRan);
+    }
     let suspect = Suspect {
         pool,
         problem: one.session.problem(),

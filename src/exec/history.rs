@@ -51,6 +51,22 @@ pub fn run(
     Ok(Some(result))
 }
 
+/// Why a filed list cannot be run here: the first of its cases that a fresh process refuses or skips, in a sentence. Without
+/// that case the last one would say nothing.
+///
+/// # Errors
+/// Where no verdict can be had any more.
+pub fn declined(pool: &Pool, before: &[Case], seed: u64) -> Result<Option<String>, ProbeError> {
+    for case in before {
+        let result = pool.run_after(&[], &Job::single(0, case, seed))?;
+        if let Some(Verdict::Refused { detail } | Verdict::Skipped { detail, .. }) = result.map(|r| r.verdict) {
+            let short = pool.problem().short(&case.params);
+            return Ok(Some(format!("{short}, which has to run before it, does not run here: {detail}")));
+        }
+    }
+    Ok(None)
+}
+
 /// Runs that a search for the smallest history may still spend.
 #[derive(Debug)]
 pub struct Budget {

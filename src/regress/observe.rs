@@ -136,7 +136,11 @@ impl<'a> Watch<'a> {
     fn once(&mut self, case: &Case) -> Result<Ran, ProbeError> {
         let (pool, seed) = (self.pool, self.facts.seed);
         if self.facts.history.is_some() {
-            let result = history::run(pool, &self.facts.before(case), case, seed, self.rule)?;
+            let before = self.facts.before(case);
+            if let Some(why) = history::declined(pool, &before, seed)? {
+                return Ok(Ran::Nothing(why));
+            }
+            let result = history::run(pool, &before, case, seed, self.rule)?;
             let died = || Verdict::Crash { how: history::LOST.to_owned(), code: None };
             return Ok(Ran::Verdict(result.map_or_else(died, |r| r.verdict)));
         }

@@ -3,6 +3,7 @@
 pub mod minimise;
 
 use crate::finding::{ReadError, Seed};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -66,6 +67,11 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
         }
     }
     files.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+    // A file that links lead to as well is one file, under its own name.
+    files.sort_by_key(|p| fs::canonicalize(p).is_ok_and(|real| !real.ends_with(p.strip_prefix(folder).unwrap_or(p))));
+    let mut seen = HashSet::new();
+    files.retain(|p| fs::canonicalize(p).map_or(true, |real| seen.insert(real)));
+    files.sort();
     Ok(files)
 }
 

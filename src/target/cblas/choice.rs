@@ -93,18 +93,20 @@ impl Choice {
     }
 }
 
-/// The core type that the user's environment names, where the library took it: some names it does not know.
+/// The core type that the user's environment names, where the library took it: some names it does not know. What a target's
+/// name cannot hold is left to the environment.
 fn forced_outside(version: &Version) -> Option<String> {
     let (_, variable) = CORE_VARIABLES.iter().find(|(brand, _)| *brand == version.name)?;
     let wanted = std::env::var(variable).ok()?;
     let core = version.core.as_ref()?;
-    match version.name {
+    let name = match version.name {
         // A number, of which every one is taken.
-        "BLIS" if wanted.parse::<u32>().is_ok() => Some(core.clone()),
-        _ if !is_core(version.name, core, &wanted) => None,
-        "MKL" => Some(wanted),
-        _ => Some(core.clone()),
-    }
+        "BLIS" if wanted.parse::<u32>().is_ok() => core.clone(),
+        _ if !is_core(version.name, core, &wanted) => return None,
+        "MKL" => wanted,
+        _ => core.clone(),
+    };
+    name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)).then_some(name)
 }
 
 /// Whether what a library says of its core type is the one that was asked for.

@@ -103,7 +103,7 @@ impl Library {
         core: Option<&str>,
     ) -> Result<Library, CblasError> {
         let path = checked(path)?;
-        let handle = load(&path)?;
+        let handle = load(&path, &mut HashSet::new())?;
         let exports = Exports::new(handle);
 
         let offered = exports.gemms();
@@ -272,19 +272,20 @@ fn checked(path: &Path) -> Result<PathBuf, CblasError> {
 }
 
 /// Loads a library, and before it what it needs and has beside it: wheels bundle their Fortran runtime in one folder.
-fn load(path: &Path) -> Result<loader::Library, CblasError> {
+///
+/// `tried` holds what was loaded on the way: libraries may need each other in a circle.
+fn load(path: &Path, tried: &mut HashSet<PathBuf>) -> Result<loader::Library, CblasError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut beside = HashSet::new();
     loop {
         let message = match open(path) {
             Ok(handle) => return Ok(handle),
             Err(message) => message,
         };
         let needed = message.split_once(": cannot open shared object file").map(|(name, _)| folder.join(name));
-        match needed.filter(|file| file.is_file() && beside.insert(file.clone())) {
+        match needed.filter(|file| file.is_file() && tried.insert(file.clone())) {
             // Stays loaded, as the library that needs it; what this one lacks shows when it is loaded again.
             Some(file) => {
-                if let Err(CblasError::Load { message, .. }) = load(&file).map(drop) {
+                if let Err(CblasError::Load { message, .. }) = load(&file, tried).map(drop) {
                     return Err(CblasError::Load { path: path.to_path_buf(), message });
                 }
             }
