@@ -67,12 +67,17 @@ impl Bases for Stage<'_> {
 
 impl<'a> Stage<'a> {
     fn new(instance: &'a Instance) -> Stage<'a> {
+        Stage::with_slack(instance, 0)
+    }
+
+    /// With so many readable bytes past every operand.
+    fn with_slack(instance: &'a Instance, slack: usize) -> Stage<'a> {
         let contents = (Builtin::find(&instance.problem.name).unwrap().contents)(instance, SEED);
         let mut stage = Stage { instance, contents, regions: BTreeMap::new() };
         for view in instance.views.iter().flatten().filter(|v| v.alias.is_none()) {
             for copy in 0..view.copies() {
                 let bytes = ((view.highest(copy) + 1) * view.element_bytes) as usize;
-                stage.regions.insert((view.operand, copy), Region::new(bytes));
+                stage.regions.insert((view.operand, copy), Region::new(bytes, slack));
             }
         }
         stage.each(&whole(instance), |stage, operand, copy, index, place| {
@@ -151,8 +156,8 @@ impl<'a> Stage<'a> {
 }
 
 impl Region {
-    fn new(bytes: usize) -> Region {
-        let pages = bytes.next_multiple_of(4096);
+    fn new(bytes: usize, slack: usize) -> Region {
+        let pages = (bytes + slack).next_multiple_of(4096);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a fresh reservation, of which the middle is made accessible.
         unsafe {
@@ -163,7 +168,7 @@ impl Region {
             if pages <= 1 << 24 {
                 middle.write_bytes(CANARY, pages);
             }
-            Region { start, pages, base: middle.add(pages - bytes) }
+            Region { start, pages, base: middle.add(pages - slack - bytes) }
         }
     }
 }
@@ -197,9 +202,10 @@ pub fn wrong(model: &str, instance: &Instance, caps: &Caps) -> Vec<(usize, u32, 
     stage.wrong(&boxes)
 }
 
-/// Runs a small case of a target without a model in this process: which elements are wrong, and whether other bytes changed.
+/// Runs a small case of a library in this process: which elements are wrong, and whether other bytes changed. What it reads
+/// past its operands is no fault here: some libraries do.
 pub fn wrong_on(target: &mut dyn Target, instance: &Instance) -> (Vec<(usize, u32, Vec<i64>)>, bool) {
-    let stage = Stage::new(instance);
+    let stage = Stage::with_slack(instance, 1 << 16);
     let boxes = whole(instance);
     let before = stage.surroundings(&boxes);
     let launched = stage.launch(target, &Footprint::Whole);
