@@ -127,6 +127,10 @@ fn accumulate(out: &mut [f64], a: &[f64], b: &[f64], rows: usize, sign: f64) {
     let (inner, columns) = (a.len() / rows, out.len() / rows);
     for j in 0..columns {
         let out = &mut out[j * rows..][..rows];
+        if let [out] = out {
+            *out += sign * a.iter().zip(&b[j * inner..]).map(|(a, b)| a * b).sum::<f64>();
+            continue;
+        }
         for (l, factor) in b[j * inner..][..inner].iter().enumerate().filter(|f| *f.1 != 0.0) {
             let factor = sign * factor;
             out.iter_mut().zip(&a[l * rows..][..rows]).for_each(|(out, a)| *out += factor * a);

@@ -66,7 +66,8 @@ pub fn problem() -> Result<Problem, ParseError> {
         .constraint("ldd >= if(out == 'D', m, 1)")?
         .constraint("strideC >= if(batch > 1, (n - 1) * ldc + m, 0)")?
         .constraint("strideD >= if(batch > 1 and out == 'D', (n - 1) * ldd + m, 0)")?
-        .work("m * n * k * batch")?;
+        // A complex multiply-add is four real ones.
+        .work("m * n * k * batch * if(dtype == 'c64' or dtype == 'c128', 4, 1)")?;
     b.operand(
         "A",
         Use::Read,
