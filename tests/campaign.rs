@@ -168,6 +168,24 @@ fn a_journal_that_is_cut_off_anywhere_is_gone_on_with_from_its_last_whole_round(
 }
 
 #[test]
+fn a_journal_that_lacks_a_round_or_has_one_twice_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    hunt(dir.path(), CLEAN).expect(0);
+    let path = dir.path().join("out/journal.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let round = |line: &&str| line.contains("\"event\":\"round\"");
+    let (first, last) = (text.lines().find(round).unwrap(), text.lines().rfind(round).unwrap());
+    assert_ne!(first, last);
+    let twice = text.replace(last, &format!("{last}\n{last}"));
+    for damaged in [text.replace(&format!("{first}\n"), ""), twice] {
+        std::fs::write(&path, &damaged).unwrap();
+        let r = hunt(dir.path(), &format!("{CLEAN} --resume")).expect(2);
+        assert!(r.stderr.contains("it was edited or damaged"), "{}", r.stderr);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged);
+    }
+}
+
+#[test]
 fn a_hunt_that_is_made_longer_is_the_long_hunt() {
     let dir = tempfile::tempdir().unwrap();
     let words = "gemm --target sim:i32-sum,operand=B --seed 21 --shrinks 1 --keep-going";

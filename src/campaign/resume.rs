@@ -94,6 +94,9 @@ impl Campaign<'_> {
         self.take_settled(&held.settled);
         let of = held.settled.iter().find_map(|(_, effects)| found(effects));
         if let Some(round) = &held.round {
+            if round.round != self.state.round {
+                return Err(damaged(round.round));
+            }
             let have = round.count().ok_or_else(|| damaged(round.round))?;
             let planned: u64 = self.plan(round.round).iter().map(|(_, cases)| cases.len() as u64).sum();
             if have > planned {

@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_root_that_is_whole_up_to_rounding_is_whole_and_no_other() {
-        assert_eq!(whole(46.000000000000007, f64::EPSILON), 46.0);
+        assert_eq!(whole(46.0_f64.next_up(), f64::EPSILON), 46.0);
         assert_eq!(whole(f64::from(46.0_f32.next_up()), f32::EPSILON.into()), 46.0);
         // One element more or less in the largest vectors of a hunt.
         let longer = (1024.0_f64 * 1024.0 + 1.0).sqrt();
