@@ -70,7 +70,7 @@ impl<'a> Stage<'a> {
         Stage::with_slack(instance, 0)
     }
 
-    /// With so many readable bytes past every operand.
+    /// With so many readable bytes before and past every operand.
     fn with_slack(instance: &'a Instance, slack: usize) -> Stage<'a> {
         let contents = (Builtin::find(&instance.problem.name).unwrap().contents)(instance, SEED);
         let mut stage = Stage { instance, contents, regions: BTreeMap::new() };
@@ -157,7 +157,7 @@ impl<'a> Stage<'a> {
 
 impl Region {
     fn new(bytes: usize, slack: usize) -> Region {
-        let pages = (bytes + slack).next_multiple_of(4096);
+        let pages = (bytes + 2 * slack).next_multiple_of(4096);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a fresh reservation, of which the middle is made accessible.
         unsafe {
@@ -203,7 +203,7 @@ pub fn wrong(model: &str, instance: &Instance, caps: &Caps) -> Vec<(usize, u32, 
 }
 
 /// Runs a small case of a library in this process: which elements are wrong, and whether other bytes changed. What it reads
-/// past its operands is no fault here: some libraries do.
+/// beside its operands is no fault here: some libraries do.
 pub fn wrong_on(target: &mut dyn Target, instance: &Instance) -> (Vec<(usize, u32, Vec<i64>)>, bool) {
     let stage = Stage::with_slack(instance, 1 << 16);
     let boxes = whole(instance);
