@@ -6,6 +6,7 @@ mod compare;
 mod corpus;
 mod doctor;
 pub mod exit;
+mod help;
 mod hunt;
 mod one;
 mod output;
