@@ -15,6 +15,7 @@ use shrinkfault::exec::protocol::{Answer, LayoutLine, WireCase};
 use shrinkfault::problem::{Case, Placement};
 use shrinkfault::search::Profile;
 use shrinkfault::target::load;
+use shrinkfault::worker::ground::HostGround;
 use shrinkfault::worker::session::{Listener, Session};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,7 +49,7 @@ fn overhead(pool: &Pool) {
     let builtin = gemm();
     let loaded = load::load(&TARGET.parse().expect("it parses"), &builtin.problem(), None).expect("it is built in");
     let arena = CpuArena::reserve(CpuArena::WANTED_BYTES, 8 << 30).expect("a worker has reserved as much");
-    let mut session = Session::new(builtin, loaded, arena, None);
+    let mut session = Session::new(builtin, loaded, Box::new(HostGround::new(arena, None)), None);
     let params = pool.problem().plainest().expect("gemm has cases");
     let case = Case { params, knobs: Default::default(), placement: Placement::END };
     let mut table = vec![row(&[&"batch", &"end to end, us a case", &"in the worker", &"supervisor"])];
@@ -64,7 +65,9 @@ fn overhead(pool: &Pool) {
         let outside = least(batch, || {
             pool.run_warm(&job).expect("the plainest case passes");
         });
-        let inside = least(batch, || session.layout(&line, &mut Silent).expect("the line is well formed"));
+        let inside = least(batch, || {
+            session.layout(&line, &mut Silent).expect("the line is well formed");
+        });
         let us = |d: Duration| format!("{:.1}", d.as_secs_f64() * 1e6);
         table.push(row(&[&batch, &us(outside), &us(inside), &us(outside.saturating_sub(inside))]));
     }

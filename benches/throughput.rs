@@ -19,6 +19,7 @@ use shrinkfault::exec::worker::{Heard, Starting};
 use shrinkfault::problem::Case;
 use shrinkfault::search::Profile;
 use shrinkfault::target::load;
+use shrinkfault::worker::ground::HostGround;
 use shrinkfault::worker::session::{Listener, Session};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -132,7 +133,7 @@ fn forked(target: &str, lines: &[LayoutLine]) -> usize {
     let spec = target.parse().expect("benches name targets that parse");
     let loaded = load::load(&spec, &builtin.problem(), None).expect("a worker has loaded it before");
     let arena = CpuArena::reserve(CpuArena::WANTED_BYTES, 8 << 30).expect("a worker has reserved as much");
-    let mut session = Session::new(builtin, loaded, arena, None);
+    let mut session = Session::new(builtin, loaded, Box::new(HostGround::new(arena, None)), None);
     let mut lost = 0;
     for line in lines {
         // SAFETY: the child runs one line on memory that is its own copy and leaves by `_exit`; the other threads of

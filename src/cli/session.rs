@@ -2,6 +2,7 @@
 
 use super::args::{Exec, Library, Pins, Profile};
 use super::exit::Failure;
+use crate::device::Device;
 use crate::exec::foreign::Foreign;
 use crate::exec::interrupt::Interrupt;
 use crate::exec::pool::{Pool, Settings};
@@ -207,7 +208,7 @@ impl Session {
 
     /// Where cases run.
     pub fn device(&self) -> &'static str {
-        if self.pool.spec().foreign.is_some() { "that of the program" } else { "cpu" }
+        if self.pool.spec().foreign.is_some() { "that of the program" } else { load::device(&self.target).name() }
     }
 }
 
@@ -327,7 +328,9 @@ fn worker_spec(request: &Request<'_>, problem: &Problem, target: &TargetSpec) ->
         target: target.clone(),
         int_width: request.library.int_width,
         arena_bytes: ARENA_BYTES,
-        data_limit: manifest.is_none().then(|| data_limit(exec.max_memory, target)),
+        // A GPU's driver maps far more than it uses.
+        data_limit: (manifest.is_none() && load::device(target) == Device::Cpu)
+            .then(|| data_limit(exec.max_memory, target)),
         start_timeout: exec.start_timeout.or(manifest.map(|m| m.start_timeout)).unwrap_or(START_TIMEOUT),
         case_timeout: exec.case_timeout.or(manifest.map(|m| m.case_timeout)).unwrap_or(CASE_TIMEOUT),
         env: vec![],

@@ -8,6 +8,24 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 pub mod cpu;
+pub mod cuda;
+
+/// A kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Device {
+    Cpu,
+    /// A GPU of NVIDIA.
+    Cuda,
+}
+
+impl Device {
+    pub fn name(self) -> &'static str {
+        match self {
+            Device::Cpu => "cpu",
+            Device::Cuda => "cuda",
+        }
+    }
+}
 
 /// What the access that faulted was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -101,6 +119,12 @@ pub enum MemoryError {
         "failed to map {bytes} bytes at {start:#x} because the process has {limit} mappings already: raise vm.max_map_count"
     )]
     TooManyMappings { start: u64, bytes: u64, limit: u64 },
+
+    /// The card has no memory for the case: answer "skipped".
+    #[error(
+        "failed to map {bytes} bytes at {start:#x} for want of memory on the card: lower --max-memory, or end other programs on it"
+    )]
+    CardFull { start: u64, bytes: u64, source: io::Error },
 
     #[error("failed to map {bytes} bytes at {start:#x}: check that the system lets this process map private memory")]
     Map { start: u64, bytes: u64, source: io::Error },

@@ -2,5 +2,9 @@
 
 pub mod device_text;
 mod elf;
+pub mod gpu_fault;
+pub mod kernel_log;
 mod maps;
 pub mod symbol;
+
+pub use gpu_fault::GpuFault;

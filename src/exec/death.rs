@@ -5,6 +5,7 @@ use super::protocol::Hello;
 use super::verdict::{Fault, Verdict};
 use super::worker::{Death, describe_exit, last_line};
 use crate::device::cpu::Fault as RawFault;
+use crate::evidence::GpuFault;
 use crate::evidence::symbol::locate;
 use crate::problem::Instance;
 use crate::worker::layout::Layout;
@@ -33,6 +34,18 @@ pub fn verdict(death: &Death, hello: &Hello, placed: Option<(&Layout, usize, &In
             Verdict::Crash { how: format!("{}: {said}", describe_exit(*exit)), code: None }
         }
     }
+}
+
+/// The verdict on a case that a GPU ended, as its worker told it.
+pub fn on_device(told: &GpuFault, placed: Option<(&Layout, usize, &Instance)>) -> Verdict {
+    if !told.is_memory {
+        return Verdict::Crash { how: told.status.clone(), code: None };
+    }
+    let hit = match (told.address, placed) {
+        (Some(address), Some((layout, index, instance))) => layout.locate(index, instance, address),
+        _ => None,
+    };
+    Verdict::Fault(Fault { address: told.address, access: told.access, hit, code: None, channel: told.channel.clone() })
 }
 
 fn memory(signal: i32, raw: Option<&RawFault>, hello: &Hello, placed: Option<(&Layout, usize, &Instance)>) -> Verdict {

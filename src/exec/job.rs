@@ -223,6 +223,16 @@ fn one_line(
         let took = before.elapsed();
         before = Instant::now();
         match heard {
+            Heard::Answer(answer) if answer.fault.is_some() => {
+                let told = answer.fault.unwrap_or_default();
+                let verdict = place(&seat.worker, pool, job, id, |placed| death::on_device(&told, placed));
+                let history = seat.history(line, left);
+                pool.count(&verdict, took, answer.remapped);
+                let (kernel, resolved, remapped) = (answer.kernel, answer.resolved, answer.remapped);
+                take(results, CaseResult { id, verdict, arena, kernel, resolved, remapped, took, history });
+                left.retain(|other| *other != id);
+                return Ok(Some(Ended::Culprit));
+            }
             Heard::Answer(answer) => {
                 let verdict = answer.verdict().map_err(ProbeError::Setup)?;
                 let history = if verdict.is_bad() { seat.history(line, left) } else { History::default() };
@@ -273,20 +283,30 @@ fn instance(pool: &Pool, job: &Job, id: u64) -> Option<Instance> {
 /// The verdict on a culprit, its address tied to an operand by planning the same layout again, or by what a foreign program
 /// said of it.
 fn blame(pool: &Pool, worker: &Process, job: &Job, id: u64, death: &Death) -> Verdict {
-    let worker = match worker {
-        Process::Worker(worker) => worker,
+    let hello = match worker {
+        Process::Worker(worker) => &worker.hello,
         Process::Program(program) => return program.blame(death, instance(pool, job, id).as_ref()),
     };
+    place(worker, pool, job, id, |placed| death::verdict(death, hello, placed))
+}
+
+/// Makes a verdict with the layout that a case ran in and its place there, planned again.
+fn place(
+    worker: &Process,
+    pool: &Pool,
+    job: &Job,
+    id: u64,
+    verdict: impl FnOnce(Option<(&Layout, usize, &Instance)>) -> Verdict,
+) -> Verdict {
     let instances: Vec<Instance> =
         job.cases.iter().filter_map(|(_, c)| pool.described().instance(c.clone()).ok()).collect();
     let refs: Vec<&Instance> = instances.iter().collect();
     let index = job.cases.iter().position(|c| c.0 == id);
-    let layout = Layout::plan(&worker.hello.arena, &refs).ok();
-    let placed = match (&layout, index) {
+    let layout = Layout::plan(&worker.hello().arena, &refs).ok();
+    verdict(match (&layout, index) {
         (Some(layout), Some(i)) if refs.len() == job.cases.len() => Some((layout, i, refs[i])),
         _ => None,
-    };
-    death::verdict(death, &worker.hello, placed)
+    })
 }
 
 fn describe(death: &Death) -> String {

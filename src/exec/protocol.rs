@@ -6,6 +6,7 @@
 
 use super::verdict::{Sample, Verdict, Wrong};
 use crate::device::Access;
+use crate::evidence::GpuFault;
 use crate::evidence::symbol::Modules;
 use crate::problem::{Assignment, Case, Knobs, Placement, Problem, Value};
 use crate::target::{Caps, Description};
@@ -90,12 +91,15 @@ pub struct KnobsAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub id: u64,
-    /// `pass`, `wrong`, `refused` or `skipped`; a worker that faults cannot answer.
+    /// `pass`, `wrong`, `refused`, `skipped` or `fault`. A worker that faults on the host cannot answer; one whose device
+    /// faulted says so and ends.
     pub verdict: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<Wrong>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<GpuFault>,
     /// Access of the damage, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,

@@ -6,7 +6,10 @@ use super::interrupt::Interrupt;
 use super::pool::{Pool, Settings};
 use super::probe::ProbeError;
 use super::worker::WorkerSpec;
+use crate::device::Device;
+use crate::evidence::kernel_log::PAGE_BYTES;
 use crate::problem::{Builtin, Case, Knobs, Placement, Problem, Value};
+use crate::target::load::{self, DEVICE_SETTING};
 use crate::target::selftest::{KNOB, Plant, expected};
 use crate::target::{Caps, TargetSpec};
 use crate::worker::Layout;
@@ -64,7 +67,13 @@ pub fn run(spec: &WorkerSpec, settings: &Settings, interrupt: &Interrupt) -> Res
     }
     let builtin = Builtin::find("gemm").ok_or_else(|| ProbeError::Setup("there is no gemm to test with".to_owned()))?;
     let problem = builtin.problem();
-    let target: TargetSpec = "selftest".parse().map_err(ProbeError::Setup)?;
+    let device = load::device(&spec.target);
+    let target: TargetSpec = match device {
+        Device::Cpu => "selftest".to_owned(),
+        other => format!("selftest,{DEVICE_SETTING}={}", other.name()),
+    }
+    .parse()
+    .map_err(ProbeError::Setup)?;
     let spec = WorkerSpec { problem: builtin.name.to_owned(), target, int_width: None, ..spec.clone() };
     // Its own caps and patience: what the user allows a case must not decide whether the oracles are trusted.
     let case_timeout = settings.case_timeout.max(PATIENCE);
@@ -108,7 +117,8 @@ fn prove(pool: &Pool, check: &Check) -> Result<(), ProbeError> {
     let layout = Layout::plan(&result.arena, &[&instance]).map_err(|e| ProbeError::Setup(format!("self-test: {e}")))?;
     let wanted = expected(check.plant, &instance, &layout, 0).map_err(ProbeError::Setup)?;
     let verdict = result.verdict;
-    if wanted.agrees(&verdict) {
+    let page = (load::device(&pool.spec().target) != Device::Cpu).then_some(PAGE_BYTES);
+    if wanted.agrees(&verdict, page) {
         return Ok(());
     }
     Err(ProbeError::Setup(format!(

@@ -77,6 +77,12 @@ impl Dtype {
         matches!(self, Dtype::C64 | Dtype::C128)
     }
 
+    /// A floating-point type, or a pair of them.
+    pub fn is_float(self) -> bool {
+        use Dtype::*;
+        matches!(self, F16 | Bf16 | F32 | F64 | F8e4m3 | F8e5m2 | C64 | C128)
+    }
+
     /// The type of the parts of a complex type; any other type itself.
     pub fn real(self) -> Dtype {
         match self {

@@ -1,8 +1,31 @@
 //! From the name of a target to the target.
 
 use super::cblas::{self, IntWidth};
-use super::{Target, TargetSpec, selftest, sim};
+use super::{Target, TargetSpec, cuda, selftest, sim};
+use crate::device::Device;
+use crate::device::cuda::Gpu;
 use crate::problem::{Case, Problem};
+use std::rc::Rc;
+
+/// Where the cases of a target run.
+pub fn device(spec: &TargetSpec) -> Device {
+    let on_gpu = spec.settings.get(DEVICE_SETTING).is_some_and(|d| d == Device::Cuda.name());
+    if on_gpu || cuda::FAMILIES.contains(&spec.family.as_str()) { Device::Cuda } else { Device::Cpu }
+}
+
+/// Setting of the self-test that says where it runs.
+pub const DEVICE_SETTING: &str = "device";
+
+/// Loads a target that runs on an NVIDIA GPU.
+///
+/// # Errors
+/// One sentence, as [`load`].
+pub fn load_cuda(spec: &TargetSpec, problem: &Problem, gpu: &Rc<Gpu>) -> Result<Box<dyn Target>, String> {
+    match spec.family.as_str() {
+        "selftest" => Ok(Box::new(cuda::SelfTest::load(spec, problem, gpu)?)),
+        other => Err(format!("there is no target family '{other}'; see `shrinkfault targets` for the names")),
+    }
+}
 
 /// Loads the target that a spec names. `int_width` (32 or 64) settles the width of a library's integers where the
 /// library does not say.
@@ -31,6 +54,7 @@ pub fn load(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Res
 /// One sentence, as [`load`].
 pub fn check(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Result<(), String> {
     match spec.family.as_str() {
+        _ if device(spec) == Device::Cuda => cuda::check(spec, problem),
         "cblas" => cblas::Adapter::check(spec, problem),
         _ => load(spec, problem, int_width).map(drop),
     }

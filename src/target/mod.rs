@@ -1,6 +1,7 @@
 //! Implementations under test: what they say of themselves, and how a worker drives them.
 
 pub mod cblas;
+pub mod cuda;
 pub mod load;
 pub mod selftest;
 pub mod sim;

@@ -100,7 +100,9 @@ impl Plant {
         PLANTS[self as usize].1
     }
 
-    fn of(instance: &Instance) -> Result<Plant, String> {
+    /// # Errors
+    /// A sentence, where the knob has another value.
+    pub fn of(instance: &Instance) -> Result<Plant, String> {
         let word = match instance.case.knobs.get(KNOB) {
             None => return Ok(Plant::None),
             Some(value) => value.to_string(),
@@ -111,13 +113,18 @@ impl Plant {
 }
 
 impl Expected {
-    /// Whether a verdict is what the plant must give.
-    pub fn agrees(&self, verdict: &Verdict) -> bool {
+    /// Whether a verdict is what the plant must give. A device that is not the host tells the page of a fault at best: `page`
+    /// bytes, or nothing.
+    pub fn agrees(&self, verdict: &Verdict, page: Option<u64>) -> bool {
         match (self, verdict) {
             (Expected::Pass, Verdict::Pass { .. }) | (Expected::Hang, Verdict::Hang { .. }) => true,
             (Expected::Fault { address, access, operand, place }, Verdict::Fault(f)) => {
-                f.address == Some(*address)
-                    && f.access == Some(*access)
+                let told = match page {
+                    None => (Some(*address), Some(*access)),
+                    Some(_) if f.address.is_none() => return f.access.is_none_or(|a| a == *access),
+                    Some(page) => (Some(address / page * page), f.access.and(Some(*access))),
+                };
+                (f.address, f.access) == told
                     && f.hit.as_ref().is_some_and(|h| h.operand == *operand && h.place == *place)
             }
             (Expected::Stray { operand, from_base, place }, Verdict::Wrong(w)) => {
@@ -169,8 +176,11 @@ fn last(view: &View) -> Vec<i64> {
     view.dims.iter().map(|d| d.extent - 1).collect()
 }
 
-/// The address that a plant touches.
-fn address(plant: Plant, instance: &Instance, base: impl Fn(usize) -> u64, page: u64) -> Result<u64, String> {
+/// The address that a plant touches, where pages have so many bytes.
+///
+/// # Errors
+/// A sentence, where the case is unfit for the plant or the plant has no address.
+pub fn address(plant: Plant, instance: &Instance, base: impl Fn(usize) -> u64, page: u64) -> Result<u64, String> {
     let edge = |operand: usize, after: bool| -> Result<u64, String> {
         let v = view(instance, operand)?;
         let element = if after { v.highest(0) + 1 } else { v.lowest(0) };

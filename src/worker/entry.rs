@@ -1,8 +1,11 @@
 //! The hidden subcommand: a process that says hello, answers lines and can be lost.
 
+use super::ground::{CudaGround, Ground, HostGround};
 use super::oracle::BrokenOracle;
-use super::session::{Listener, Session};
+use super::session::{Listener, Session, State};
+use crate::device::Device;
 use crate::device::cpu::{self, CpuArena, FaultRecord};
+use crate::device::cuda::Gpu;
 use crate::evidence::symbol::Modules;
 use crate::exec::channel::{ChannelError, LineChannel, NoSide, ReadState};
 use crate::exec::inherit::inherited_fd;
@@ -109,7 +112,8 @@ fn work(options: &WorkerOptions, channel: OwnedFd, intent: OwnedFd) -> Result<()
     let mut input = String::new();
     loop {
         match line.channel.read_line_into(&mut input, None, &mut NoSide).map_err(text)? {
-            ReadState::Line => hear(&input, &mut session, &mut line)?,
+            ReadState::Line if hear(&input, &mut session, &mut line)? == State::Lost => leave(),
+            ReadState::Line => {}
             ReadState::Closed => return Ok(()),
             ReadState::Deadline => {}
             ReadState::TooLong => return Err("the supervisor sent a line without end".to_owned()),
@@ -117,14 +121,20 @@ fn work(options: &WorkerOptions, channel: OwnedFd, intent: OwnedFd) -> Result<()
     }
 }
 
-fn hear(input: &str, session: &mut Session, line: &mut Line) -> Result<(), String> {
+fn hear(input: &str, session: &mut Session, line: &mut Line) -> Result<State, String> {
     match serde_json::from_str::<LayoutLine>(input) {
         Ok(layout) => session.layout(&layout, line),
         Err(not_a_layout) => match serde_json::from_str::<AskKnobs>(input) {
-            Ok(ask) if ask.ask == "knobs" => line.send(&session.knobs(&ask)?),
+            Ok(ask) if ask.ask == "knobs" => line.send(&session.knobs(&ask)?).map(|()| State::Usable),
             _ => Err(format!("a line of the supervisor is neither a layout nor a question ({not_a_layout}): {input}")),
         },
     }
+}
+
+/// Ends the process at once: libraries of a device that is lost may wait for it for ever when they are told to clean up.
+fn leave() -> ! {
+    // SAFETY: ends the process without running what was registered for its end.
+    unsafe { libc::_exit(DONE) }
 }
 
 /// Everything that can fail before the first case.
@@ -136,9 +146,20 @@ fn start(options: &WorkerOptions, intent: &'static IntentPage) -> Result<Session
     // SAFETY: the area is aligned and large enough (checked above) and stays mapped, because the page is never
     // dropped. Others look at it through shared references only.
     unsafe { cpu::install(intent.fault_area().cast()) }.map_err(|e| e.to_string())?;
-    let arena = CpuArena::reserve(options.arena_bytes, LEAST_ARENA).map_err(|e| e.to_string())?;
-    let target = load::load(&options.target, &builtin.problem(), options.int_width)?;
-    Ok(Session::new(builtin, target, arena, broken))
+    let problem = builtin.problem();
+    let (ground, target): (Box<dyn Ground>, _) = match load::device(&options.target) {
+        Device::Cpu => {
+            let arena = CpuArena::reserve(options.arena_bytes, LEAST_ARENA).map_err(|e| e.to_string())?;
+            let target = load::load(&options.target, &problem, options.int_width)?;
+            (Box::new(HostGround::new(arena, broken)), target)
+        }
+        Device::Cuda => {
+            let gpu = Gpu::open(0)?;
+            let ground = CudaGround::open(&gpu, options.arena_bytes, LEAST_ARENA, broken)?;
+            (Box::new(ground), load::load_cuda(&options.target, &problem, &gpu)?)
+        }
+    };
+    Ok(Session::new(builtin, target, ground, broken))
 }
 
 /// Libraries print to stdout; nobody reads it there.

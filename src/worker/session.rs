@@ -1,11 +1,12 @@
 //! Answers lines: maps what a layout needs, then fills, launches and compares case after case.
 
+use super::ground::{Ground, Loss};
 use super::layout::Layout;
-use super::oracle::{BrokenOracle, Damage, Oracle, Placed};
+use super::oracle::{BrokenOracle, Damage, Placed};
 use super::pages::PageSet;
 use super::plan::{Plan, Planned, boxes};
-use crate::device::cpu::CpuArena;
-use crate::device::{Arena, MemoryError, PageRange};
+use crate::device::MemoryError;
+use crate::evidence::GpuFault;
 use crate::exec::protocol::{Answer, ArenaSpan, AskKnobs, KnobsAnswer, LayoutLine, WireCase};
 use crate::problem::{Builtin, Case, Placement, Problem};
 use crate::target::{Bases, Footprint, Launched, Target};
@@ -17,10 +18,9 @@ pub struct Session {
     builtin: Builtin,
     problem: Arc<Problem>,
     target: Box<dyn Target>,
-    arena: CpuArena,
+    ground: Box<dyn Ground>,
     /// What is mapped; every byte of it holds the canary between two cases.
     mapped: PageSet,
-    oracle: Oracle,
     broken: Option<BrokenOracle>,
 }
 
@@ -49,6 +49,21 @@ impl Bases for PlacedBases<'_> {
     }
 }
 
+/// What came of running a case.
+enum Ran {
+    Ended(Launched, Option<Damage>),
+    /// The device is lost.
+    Fault(GpuFault),
+}
+
+/// Whether a session can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Usable,
+    /// The device is of no more use to this process: it has to end.
+    Lost,
+}
+
 /// Why pages could not be had.
 enum MapFailure {
     /// Answer "skipped".
@@ -58,9 +73,13 @@ enum MapFailure {
 }
 
 impl Session {
-    pub fn new(builtin: Builtin, target: Box<dyn Target>, arena: CpuArena, broken: Option<BrokenOracle>) -> Session {
-        let mapped = PageSet::default();
-        Session { builtin, problem: builtin.problem(), target, arena, mapped, oracle: Oracle::new(broken), broken }
+    pub fn new(
+        builtin: Builtin,
+        target: Box<dyn Target>,
+        ground: Box<dyn Ground>,
+        broken: Option<BrokenOracle>,
+    ) -> Session {
+        Session { builtin, problem: builtin.problem(), target, ground, mapped: PageSet::default(), broken }
     }
 
     pub fn target(&self) -> &dyn Target {
@@ -68,7 +87,7 @@ impl Session {
     }
 
     pub fn arena(&self) -> ArenaSpan {
-        ArenaSpan { base: self.arena.base(), len: self.arena.len(), page_bytes: self.arena.page_bytes() }
+        self.ground.arena()
     }
 
     /// The knobs of a case.
@@ -93,7 +112,7 @@ impl Session {
     ///
     /// # Errors
     /// A sentence, where the line breaks the protocol, memory is lost or nobody listens; the worker has to end.
-    pub fn layout(&mut self, line: &LayoutLine, listener: &mut impl Listener) -> Result<(), String> {
+    pub fn layout(&mut self, line: &LayoutLine, listener: &mut impl Listener) -> Result<State, String> {
         let plan = Plan::of(line, &self.problem, &*self.target, &self.arena(), self.broken)?;
         let mut remapped = 0;
         for id in &line.run {
@@ -103,8 +122,11 @@ impl Session {
             let mut answer = self.case(&plan, index, &line.cases[index], &mut remapped, listener)?;
             answer.remapped = std::mem::take(&mut remapped);
             listener.answer(&answer)?;
+            if answer.fault.is_some() {
+                return Ok(State::Lost);
+            }
         }
-        Ok(())
+        Ok(State::Usable)
     }
 
     fn case(
@@ -120,6 +142,7 @@ impl Session {
             verdict: verdict.to_owned(),
             sample: None,
             wrong: None,
+            fault: None,
             access: None,
             detail,
             state: false,
@@ -141,7 +164,10 @@ impl Session {
             Err(MapFailure::Fatal(why)) => return Err(why),
         }
         listener.launching(wire.id);
-        let (launched, damage) = self.launch(plan, index, footprint, wire.seed, listener);
+        let (launched, damage) = match self.launch(plan, index, footprint, wire.seed, listener)? {
+            Ran::Ended(launched, damage) => (launched, damage),
+            Ran::Fault(fault) => return Ok(Answer { fault: Some(fault), ..answer("fault", None) }),
+        };
         let Launched { kernel, resolved, refused } = launched;
         let sample = match footprint {
             Footprint::Part { sample, .. } => Some(*sample),
@@ -163,25 +189,34 @@ impl Session {
         footprint: &Footprint,
         seed: u64,
         listener: &mut impl Listener,
-    ) -> (Launched, Option<Damage>) {
+    ) -> Result<Ran, String> {
         let instance = &plan.instances[index];
-        let Some(layout) = &plan.layout else { return Default::default() };
+        let Some(layout) = &plan.layout else { return Err("a case is to run without a layout".to_owned()) };
         let contents = (self.builtin.contents)(instance, seed);
         let placed = Placed { layout, index, instance, boxes: boxes(footprint), pages: &self.mapped };
         let bases = PlacedBases { layout, index };
         // SAFETY: `map` has mapped the pages of the group, among them every element of the footprint, and filled them with
         // the canary; between cases every check leaves it there. No Rust reference points into the arena.
         unsafe {
-            self.oracle.fill(placed, &*contents);
+            self.ground.fill(placed, &*contents)?;
             listener.step();
             let launched = self.target.launch(instance, footprint, &bases);
+            let settled = self.ground.settle();
             listener.step();
-            if launched.refused.is_some() {
-                self.oracle.clear(placed);
-                return (launched, None);
+            match settled {
+                Ok(()) => {}
+                Err(Loss::Fault(fault)) => return Ok(Ran::Fault(fault)),
+                Err(Loss::Broken(why)) => return Err(why),
             }
-            let damage = self.oracle.check(placed, &*contents);
-            (launched, damage)
+            if launched.refused.is_some() {
+                self.ground.clear(placed)?;
+                return Ok(Ran::Ended(launched, None));
+            }
+            match self.ground.check(placed, &*contents) {
+                Ok(damage) => Ok(Ran::Ended(launched, damage)),
+                Err(Loss::Fault(fault)) => Ok(Ran::Fault(fault)),
+                Err(Loss::Broken(why)) => Err(why),
+            }
         }
     }
 
@@ -191,15 +226,14 @@ impl Session {
         if gone.is_empty() && new.is_empty() {
             return Ok(0);
         }
-        let list = |set: &PageSet| set.iter().collect::<Vec<PageRange>>();
-        self.arena.unmap(&list(&gone)).map_err(|e| MapFailure::Fatal(e.to_string()))?;
+        self.ground.unmap(&gone).map_err(|e| MapFailure::Fatal(e.to_string()))?;
         self.mapped = self.mapped.minus(&gone);
-        self.arena.map(&list(&new)).map_err(|e| match e {
-            MemoryError::OutOfMemory { .. } | MemoryError::TooManyMappings { .. } => MapFailure::Full(e.to_string()),
+        self.ground.map(&new).map_err(|e| match e {
+            MemoryError::OutOfMemory { .. } | MemoryError::TooManyMappings { .. } | MemoryError::CardFull { .. } => {
+                MapFailure::Full(e.to_string())
+            }
             _ => MapFailure::Fatal(e.to_string()),
         })?;
-        // SAFETY: the pages were mapped in the line above.
-        unsafe { self.oracle.cover(&new) };
         self.mapped = pages.clone();
         Ok((gone.len() + new.len()) as u32)
     }

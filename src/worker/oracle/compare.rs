@@ -172,11 +172,13 @@ unsafe fn is_untouched(canary: &Canary, region: &Region, contents: &dyn Contents
     before[..count] == unsafe { scalar::read(address, count) }[..count]
 }
 
-fn writes(placed: Placed<'_>, operand: usize) -> bool {
+/// Whether the run writes an operand, or the one that it lies in.
+pub fn writes(placed: Placed<'_>, operand: usize) -> bool {
     placed.instance.view(host(placed.instance, operand)).is_some_and(|v| v.access.writes())
 }
 
-fn stray_damage(placed: Placed<'_>, lowest: u64, bytes: u64, lost: Option<Wrong>) -> Damage {
+/// Changed bytes that nobody was to write, from the lowest address on; `lost`: wrong elements beside them.
+pub fn stray_damage(placed: Placed<'_>, lowest: u64, bytes: u64, lost: Option<Wrong>) -> Damage {
     let hit = placed.layout.locate(placed.index, placed.instance, lowest);
     let wrong = Wrong {
         kind: WrongKind::Stray,

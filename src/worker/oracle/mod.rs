@@ -11,7 +11,8 @@ mod region;
 mod scalar;
 
 pub use break_switch::{BREAK_VARIABLE, BrokenOracle, DEADLINE};
-pub use compare::Damage;
+pub use compare::{Damage, stray_damage, writes};
+pub use region::Region;
 
 use super::layout::Layout;
 use super::pages::PageSet;
@@ -19,7 +20,7 @@ use crate::device::cpu::Canary;
 use crate::problem::dtype::LARGEST_ELEMENT;
 use crate::problem::{Contents, Instance};
 use crate::target::IndexBox;
-use region::{MAX_DIMS, Region};
+use region::{MAX_DIMS, Row};
 
 /// Elements whose values are computed at once.
 const ROW: usize = 1024;
@@ -87,20 +88,7 @@ impl Oracle {
     /// the canary.
     pub unsafe fn fill(&mut self, placed: Placed<'_>, contents: &dyn Contents) {
         self.regions.clear();
-        for view in placed.instance.views.iter().flatten() {
-            for copy in 0..view.copies() {
-                let base = placed.layout.base(placed.index, view.operand, copy);
-                match placed.boxes {
-                    None => self.regions.extend(Region::new(view, copy, base, None)),
-                    Some(boxes) => self.regions.extend(
-                        boxes
-                            .iter()
-                            .filter(|b| (b.operand, b.copy) == (view.operand, copy))
-                            .filter_map(|b| Region::new(view, copy, base, Some(&b.ranges))),
-                    ),
-                }
-            }
-        }
+        regions(placed, &mut self.regions);
         for region in self.regions.iter().filter(|r| r.defined) {
             region.rows(ROW, |row, index| {
                 let values = &mut self.values[..row.count];
@@ -121,4 +109,32 @@ impl Oracle {
             region.bytes(|start, bytes| unsafe { self.canary.fill(start, bytes) });
         }
     }
+}
+
+/// The rectangles of elements that a case touches: a whole copy of an operand each, or one box of it.
+pub fn regions(placed: Placed<'_>, out: &mut Vec<Region>) {
+    for view in placed.instance.views.iter().flatten() {
+        for copy in 0..view.copies() {
+            let base = placed.layout.base(placed.index, view.operand, copy);
+            match placed.boxes {
+                None => out.extend(Region::new(view, copy, base, None)),
+                Some(boxes) => out.extend(
+                    boxes
+                        .iter()
+                        .filter(|b| (b.operand, b.copy) == (view.operand, copy))
+                        .filter_map(|b| Region::new(view, copy, base, Some(&b.ranges))),
+                ),
+            }
+        }
+    }
+}
+
+/// Writes values of a region's type one beside the other.
+///
+/// # Safety
+/// There is room for them at `address`, to which no Rust reference points.
+pub unsafe fn write_values(region: &Region, values: &[f64], address: u64) {
+    let row = Row { address, count: values.len(), stride: region.element_bytes, dim: 0 };
+    // SAFETY: passed on.
+    unsafe { scalar::write(region.dtype, values, row) };
 }

@@ -96,6 +96,33 @@ impl Region {
         Some(region)
     }
 
+    /// Elements in it.
+    pub fn count(&self) -> u64 {
+        self.axes().iter().map(|a| a.0 as u64).product()
+    }
+
+    /// Address of the element with the lowest index in every dimension.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Extent and stride in bytes of the dimensions of more than one element, in the order of [`rows`](Self::rows): the
+    /// innermost first.
+    pub fn axes(&self) -> Vec<(i64, i64)> {
+        self.axes[..self.walked].iter().map(|a| (a.extent, a.stride)).collect()
+    }
+
+    /// Logical index of an element by its number in the order of [`rows`](Self::rows).
+    pub fn index_of(&self, number: u64) -> Vec<i64> {
+        let mut index = self.lowest[..self.dims].to_vec();
+        let mut left = number as i64;
+        for axis in &self.axes[..self.walked] {
+            index[axis.dim] = axis.first + left % axis.extent;
+            left /= axis.extent;
+        }
+        index
+    }
+
     /// Calls `visit` with every row, of at most `most` elements, and the index of its first element: larger strides
     /// outside, ascending indices.
     pub fn rows(&self, most: usize, mut visit: impl FnMut(Row, &mut [i64])) {
@@ -195,6 +222,7 @@ mod tests {
                 for i in 0..row.count {
                     let at = row.index(index, i);
                     assert_eq!(row.at(i), address(&at));
+                    assert_eq!(region.index_of(seen.len() as u64), at);
                     seen.push(at);
                 }
             });

@@ -3,6 +3,7 @@
 mod measure;
 mod process;
 
+use super::ground::HostGround;
 use super::layout::Layout;
 use super::oracle::BrokenOracle;
 use super::session::{Listener, Session};
@@ -53,7 +54,8 @@ impl Listener for Heard {
 }
 
 fn session(problem: &str, target: Box<dyn Target>, broken: Option<BrokenOracle>) -> Session {
-    Session::new(Builtin::find(problem).unwrap(), target, CpuArena::reserve(16 * TIB, TIB).unwrap(), broken)
+    let ground = HostGround::new(CpuArena::reserve(16 * TIB, TIB).unwrap(), broken);
+    Session::new(Builtin::find(problem).unwrap(), target, Box::new(ground), broken)
 }
 
 fn selftest(broken: Option<BrokenOracle>) -> Session {
@@ -201,7 +203,7 @@ fn planted_damage_is_seen_where_it_is() {
             let c = case("gemm", &format!("m=5 n=4 k=3 ldc=9 beta={beta}"), place, Some(plant));
             let verdict = verdicts(&mut session, "gemm", std::slice::from_ref(&c)).remove(0);
             let expected = expect(&session, &c, plant);
-            assert!(expected.agrees(&verdict), "{plant:?}: {verdict:?} is not {expected:?}");
+            assert!(expected.agrees(&verdict, None), "{plant:?}: {verdict:?} is not {expected:?}");
         }
     }
 }
@@ -213,7 +215,7 @@ fn a_disabled_oracle_misses_its_plant_and_no_other() {
         for other in [Plant::Canary, Plant::Sentinel, Plant::Value] {
             let c = case("gemm", "m=5 n=4 k=3", "end+16", Some(other));
             let verdict = verdicts(&mut session, "gemm", std::slice::from_ref(&c)).remove(0);
-            assert_eq!(expect(&session, &c, other).agrees(&verdict), other != plant, "{broken}: {verdict:?}");
+            assert_eq!(expect(&session, &c, other).agrees(&verdict, None), other != plant, "{broken}: {verdict:?}");
         }
     }
     for (broken, plant, text) in
@@ -222,7 +224,7 @@ fn a_disabled_oracle_misses_its_plant_and_no_other() {
         let c = case("gemm", text, "end", Some(plant));
         let mut session = selftest(Some(broken));
         let verdict = verdicts(&mut session, "gemm", std::slice::from_ref(&c)).remove(0);
-        assert!(!expect(&session, &c, plant).agrees(&verdict), "{broken}: {verdict:?}");
+        assert!(!expect(&session, &c, plant).agrees(&verdict, None), "{broken}: {verdict:?}");
     }
 }
 

@@ -100,7 +100,7 @@ fn a_planted_fault_kills_the_worker_at_its_address() {
             ..Fault::default()
         };
         let expected = expected(plant, &instances[1], &layout, 1).unwrap();
-        assert!(expected.agrees(&Verdict::Fault(fault.clone())), "{plant:?}: {fault:?} is not {expected:?}");
+        assert!(expected.agrees(&Verdict::Fault(fault.clone()), None), "{plant:?}: {fault:?} is not {expected:?}");
     }
 }
 
