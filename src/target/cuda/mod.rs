@@ -1,10 +1,12 @@
 //! Targets on NVIDIA GPUs.
 
 mod blas;
+mod cublas;
 mod cublaslt;
 mod selftest;
 mod text;
 
+pub use cublas::Cublas;
 pub use cublaslt::CublasLt;
 pub use selftest::SelfTest;
 
@@ -14,7 +16,7 @@ use blas::Gemm;
 use std::sync::Arc;
 
 /// Families of targets that run on a GPU whatever their settings are.
-pub const FAMILIES: [&str; 1] = [cublaslt::FAMILY];
+pub const FAMILIES: [&str; 2] = [cublas::FAMILY, cublaslt::FAMILY];
 
 /// Whether a spec names a target of the problem; opens no device and no library.
 ///
@@ -33,6 +35,7 @@ pub fn call_text(family: &str, problem: &Problem, case: &Case) -> Option<String>
     let instance: Instance = Arc::new(problem.clone()).instance(case.clone()).ok()?;
     let gemm = Gemm::new(&instance, &Nowhere).ok()?;
     match family {
+        cublas::FAMILY => cublas::call_text(&instance, &gemm),
         cublaslt::FAMILY => Some(cublaslt::call_text(&instance, &gemm)),
         _ => None,
     }

@@ -13,7 +13,7 @@ pub use gemm::{Gemm, Side};
 pub use identity::{Identity, version_text};
 pub use status::{Failure, SUCCESS, Status, ask, done};
 pub(in crate::target::cuda) use symbols::functions;
-pub use types::{DataType, Scalar, TYPES, Type};
+pub use types::{Compute, DataType, Scalar, TYPES, Type};
 
 use crate::problem::{Narrow, Problem, Value};
 use crate::target::TargetSpec;
