@@ -23,6 +23,7 @@ pub const DEVICE_SETTING: &str = "device";
 pub fn load_cuda(spec: &TargetSpec, problem: &Problem, gpu: &Rc<Gpu>) -> Result<Box<dyn Target>, String> {
     match spec.family.as_str() {
         "selftest" => Ok(Box::new(cuda::SelfTest::load(spec, problem, gpu)?)),
+        cuda::kernel::FAMILY => Ok(Box::new(cuda::Kernel::load(spec, problem, gpu)?)),
         other => Err(format!("there is no target family '{other}'; see `shrinkfault targets` for the names")),
     }
 }

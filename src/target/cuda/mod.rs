@@ -1,14 +1,19 @@
 //! Targets on NVIDIA GPUs.
 
+pub mod kernel;
 mod selftest;
 
+pub use kernel::Kernel;
 pub use selftest::SelfTest;
 
 use super::TargetSpec;
+use crate::device::cuda::Gpu;
 use crate::problem::Problem;
+use sha2::{Digest, Sha256};
+use std::path::Path;
 
 /// Families of targets that run on a GPU whatever their settings are.
-pub const FAMILIES: [&str; 0] = [];
+pub const FAMILIES: [&str; 1] = [kernel::FAMILY];
 
 /// Whether a spec names a target of the problem; opens no device and no library.
 ///
@@ -17,6 +22,31 @@ pub const FAMILIES: [&str; 0] = [];
 pub fn check(spec: &TargetSpec, problem: &Problem) -> Result<(), String> {
     match spec.family.as_str() {
         "selftest" => selftest::check(spec, problem),
+        kernel::FAMILY => kernel::check(spec, problem),
         other => Err(format!("target family '{other}' does not run on a GPU; leave out device=cuda")),
+    }
+}
+
+/// Card and driver, for the environment of a finding.
+fn identity(gpu: &Gpu) -> Vec<(String, String)> {
+    let (major, minor) = (gpu.driver_version / 1000, gpu.driver_version % 1000 / 10);
+    let (cc_major, cc_minor) = gpu.capability;
+    let mut all = vec![
+        ("gpu".to_owned(), format!("{}, compute capability {cc_major}.{cc_minor}", gpu.name)),
+        ("cuda driver".to_owned(), format!("CUDA {major}.{minor}")),
+    ];
+    let module = std::fs::read_to_string("/sys/module/nvidia/version").ok();
+    all.extend(module.map(|version| ("nvidia kernel module".to_owned(), version.trim().to_owned())));
+    all
+}
+
+/// The first 16 digits of a file's SHA-256, or why there is none.
+fn sha256_of(path: &Path) -> String {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            let digits: String = Sha256::digest(bytes).iter().take(8).map(|b| format!("{b:02x}")).collect();
+            format!("{}, sha256 {digits}", path.display())
+        }
+        Err(e) => format!("{}: {e}", path.display()),
     }
 }
