@@ -13,6 +13,7 @@ use crate::manifest::Manifest;
 use crate::problem::{Builtin, Case, Knobs, Narrow, Placement, Problem, Value};
 use crate::report::event::Event;
 use crate::report::stdout::aside;
+use crate::target::cuda::kernel;
 use crate::target::{Caps, TargetSpec, cblas, load, sim};
 use crate::worker::Layout;
 use crate::worker::layout::{MIN_MOAT, TINY_MOAT};
@@ -286,6 +287,12 @@ pub fn pick_target(problem: &str, word: &str, library: &Library) -> Result<Targe
         (word, _) => word.to_owned(),
     };
     let spec: TargetSpec = word.parse().map_err(Failure::usage)?;
+    if spec.family == kernel::FAMILY {
+        if library.lib.is_some() {
+            return Err(Failure::usage("a kernel is compiled from its file; leave out --lib"));
+        }
+        return kernel::named(&spec).map_err(Failure::usage);
+    }
     match &library.lib {
         // The report and a finding name the file that was tested.
         None if spec.family == "cblas" && spec.library.is_none() => {

@@ -75,7 +75,9 @@ fn folders() -> Vec<PathBuf> {
         toolkits.iter().flat_map(|t| [t.join("lib64"), t.join("targets/x86_64-linux/lib"), t.join("lib")]).collect();
     let mut prefixes: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable).collect();
     prefixes.extend(["/usr".into(), "/usr/local".into()]);
-    prefixes.extend(children(Path::new("/opt"), ""));
+    for folder in children(Path::new("/opt"), "") {
+        prefixes.extend([folder.join(".venv"), folder]);
+    }
     for prefix in prefixes {
         for python in children(&prefix.join("lib"), "python3") {
             for packages in ["site-packages", "dist-packages"] {

@@ -34,6 +34,8 @@ pub fn architecture(capability: (u32, u32)) -> String {
 /// One sentence: no NVRTC, or the first error that it found in the source.
 pub fn compile(name: &str, source: &str, architecture: &str, options: &[String]) -> Result<Vec<u8>, String> {
     let compiler = Compiler::open()?;
+    let options: Vec<String> = options.iter().cloned().chain(includes(&compiler.path)).collect();
+    let options = options.as_slice();
     let file = cache().map(|folder| folder.join(key(&compiler, source, architecture, options)));
     if let Some(image) = file.as_deref().and_then(|f| std::fs::read(f).ok()).filter(|image| !image.is_empty()) {
         return Ok(image);
@@ -44,6 +46,14 @@ pub fn compile(name: &str, source: &str, architecture: &str, options: &[String])
         let _ = keep(&file, &image);
     }
     Ok(image)
+}
+
+/// The folder of CUDA's headers that belongs to a compiler, as an option: beside the folder of the library.
+fn includes(library: &Path) -> Option<String> {
+    let whole = std::fs::canonicalize(library).unwrap_or_else(|_| library.to_owned());
+    let near = whole.ancestors().skip(2).take(3).map(|folder| folder.join("include"));
+    let folder = near.chain(["/usr/local/cuda/include".into()]).find(|f| f.join("cuda_fp16.h").is_file())?;
+    Some(format!("--include-path={}", folder.display()))
 }
 
 /// The folder of compiled kernels, where this user has one.

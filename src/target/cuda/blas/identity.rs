@@ -2,6 +2,7 @@
 
 use crate::device::cuda::Gpu;
 use crate::target::cblas::file_facts;
+use crate::target::cuda::identity;
 use std::path::Path;
 
 /// Facts for a finding's environment.
@@ -16,17 +17,14 @@ pub struct Identity {
 impl Identity {
     /// Pairs of name and value: the library, its file, the driver and the card.
     pub fn facts(&self, path: &Path, gpu: &Gpu) -> Vec<(String, String)> {
-        let ((major, minor), driver) = (gpu.capability, gpu.driver_version);
-        let mut facts: Vec<(String, String)> = [
-            ("name", self.name.to_owned()),
-            ("version", self.version.clone()),
+        let (major, minor) = gpu.capability;
+        let mut facts = vec![
+            ("name".to_owned(), self.name.to_owned()),
+            ("version".to_owned(), self.version.clone()),
             // What picks the code beside the shape.
-            ("core", format!("sm_{major}{minor}")),
-            ("gpu", gpu.name.clone()),
-            ("driver", format!("CUDA {}.{}", driver / 1000, driver % 1000 / 10)),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into();
+            ("core".to_owned(), format!("sm_{major}{minor}")),
+        ];
+        facts.extend(identity(gpu));
         facts.extend(file_facts("library", path));
         facts
     }
