@@ -110,3 +110,24 @@ fn elements_that_several_products_share_have_one_value() {
         }
     }
 }
+
+#[test]
+fn sums_of_8_bit_floats_stay_exact_in_the_bits_of_their_multipliers() {
+    for (k, dtype) in [(1, "f8e4m3_f32"), (600, "f8e4m3_f32"), (20_000, "f8e5m2_f8e4m3_bf16")] {
+        let i = instance(&[("k", k.into()), ("dtype", dtype.into()), ("transA", "T".into()), ("beta", "1".into())]);
+        let c = contents(&i, 5);
+        let size: f64 = (0..k).map(|l| (c.input(A, 0, &[0, l, 0]) * c.input(B, 0, &[l, 0, 0])).abs()).sum();
+        assert!(size > 0.0 && size * 2.0 + 2.0 <= 4096.0, "k = {k}: {size}");
+    }
+}
+
+#[test]
+fn a_dtype_of_several_words_names_the_types_of_the_operands_in_order() {
+    let types = |dtype: &str| {
+        let i = instance(&[("dtype", dtype.into()), ("out", "D".into())]);
+        [A, B, C, D].map(|o| i.view(o).unwrap().dtype.unwrap().name())
+    };
+    assert_eq!(types("tf32"), ["f32"; 4]);
+    assert_eq!(types("i8_i32"), ["i8", "i8", "i32", "i32"]);
+    assert_eq!(types("f8e5m2_f8e4m3_bf16"), ["f8e5m2", "f8e4m3", "bf16", "bf16"]);
+}

@@ -6,7 +6,7 @@ mod process;
 use super::ground::HostGround;
 use super::layout::Layout;
 use super::oracle::BrokenOracle;
-use super::session::{Listener, Session};
+use super::session::{Listener, Session, State};
 use crate::device::cpu::CpuArena;
 use crate::exec::protocol::{Answer, LayoutLine, WireCase};
 use crate::exec::verdict::{Place, Verdict, WrongKind};
@@ -368,4 +368,42 @@ fn clean_models_pass_whole_and_in_part() {
             }
         }
     }
+}
+
+/// A library that breaks down in every case with two rows.
+struct Breaks;
+
+impl Target for Breaks {
+    fn describe(&self) -> Description {
+        Description::default()
+    }
+
+    fn footprint(&self, instance: &Instance, caps: &Caps) -> Footprint {
+        whole_or_skipped(instance, caps)
+    }
+
+    unsafe fn launch(&mut self, instance: &Instance, _: &Footprint, _: &dyn Bases) -> Launched {
+        let broken = instance.get("m") == 2;
+        let told = |is: bool, what: &str| is.then(|| what.to_owned());
+        Launched {
+            kernel: Some("f".to_owned()),
+            refused: told(!broken, "not of this shape"),
+            failed: told(broken, "CUBLAS_STATUS_INTERNAL_ERROR (14): f"),
+            ..Launched::default()
+        }
+    }
+}
+
+#[test]
+fn a_library_that_says_that_it_broke_down_is_a_crash_and_ends_the_worker() {
+    let mut session = session("gemm", Box::new(Breaks), None);
+    let cases = ["m=1", "m=2", "m=3"].map(|text| case("gemm", text, "end", None));
+    let mut heard = Heard::default();
+    let state = session.layout(&line("gemm", &cases), &mut heard).unwrap();
+    assert_eq!((state, heard.answers.len()), (State::Lost, 2));
+    assert!(matches!(heard.answers[0].verdict(), Ok(Verdict::Refused { .. })));
+    let crash = &heard.answers[1];
+    assert_eq!(crash.kernel.as_deref(), Some("f"));
+    let Ok(Verdict::Crash { how, .. }) = crash.verdict() else { panic!("{crash:?}") };
+    assert_eq!(how, "CUBLAS_STATUS_INTERNAL_ERROR (14): f");
 }

@@ -148,7 +148,6 @@ pub mod testing {
 #[cfg(test)]
 mod tests {
     use super::testing::gemm;
-    use super::*;
 
     #[test]
     fn matrices_are_described_as_they_are_stored() {

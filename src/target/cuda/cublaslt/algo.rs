@@ -12,7 +12,7 @@ const MOST_IDS: usize = 128;
 /// Most configurations of an algorithm that are listed.
 pub const MOST_CONFIGS: usize = 16;
 /// Most pairs of tile and stages of an algorithm that are tried for the list.
-const MOST_TRIED: usize = 192;
+const MOST_TRIED: usize = 96;
 
 /// The library with its handle.
 #[derive(Debug)]
@@ -184,6 +184,12 @@ impl Library {
     }
 }
 
+/// The least number from `least` on, and from 1 on, that shares no factor with `other`.
+fn coprime(least: usize, other: usize) -> usize {
+    let shares = |n: usize| (2..=n.min(other)).any(|f| n.is_multiple_of(f) && other.is_multiple_of(f));
+    (least.max(1)..).find(|n| !shares(*n)).unwrap_or(1)
+}
+
 /// What an algorithm can be configured to.
 #[derive(Debug, Clone, Default)]
 struct Able {
@@ -198,12 +204,13 @@ struct Able {
 }
 
 impl Able {
-    /// The pair of tile and stages at a place: tiles in turn, and the stages move on by one each time round, so that every
-    /// tile comes early and every pair comes once.
+    /// The pair of tile and stages at a place: tiles in turn, and the stages jump on each time round, so that both are soon
+    /// spread over their lists and every pair comes once.
     fn pair(&self, place: usize) -> (u32, u32) {
         let (tiles, stages) = (self.tiles.len(), self.stages.len());
         let (turn, tile) = (place / tiles, place % tiles);
-        (self.tiles[tile], self.stages[(turn + tile * stages / tiles) % stages])
+        let jump = coprime(stages * 5 / 8, stages);
+        (self.tiles[tile], self.stages[(turn * jump + tile * stages / tiles) % stages])
     }
 
     fn config(&self, id: i32, place: usize) -> Config {
@@ -216,8 +223,7 @@ impl Able {
     fn choose(&self, id: i32, takes: impl Fn(&Config) -> bool) -> Vec<Config> {
         let pairs = (self.tiles.len() * self.stages.len()).max(1);
         // Neighbours in the lists are much alike. Steps that share no factor with the tiles come to each of them.
-        let fitting = |step: &usize| (2..=*step).all(|f| step % f != 0 || !self.tiles.len().is_multiple_of(f));
-        let step = ((pairs / MOST_TRIED).max(1)..).find(fitting).unwrap_or(1);
+        let step = coprime(pairs / MOST_TRIED, self.tiles.len());
         let mut taken: Vec<Config> = vec![];
         for place in (0..pairs).step_by(step).take(MOST_TRIED) {
             if taken.len() == MOST_CONFIGS {
