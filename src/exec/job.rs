@@ -239,8 +239,13 @@ fn one_line(
                 pool.count(&verdict, took, answer.remapped);
                 seat.remapped += u64::from(answer.remapped);
                 let (kernel, resolved, remapped) = (answer.kernel, answer.resolved, answer.remapped);
+                let ends = verdict.ends_worker();
                 take(results, CaseResult { id, verdict, arena, kernel, resolved, remapped, took, history });
                 left.remove(0);
+                if ends {
+                    left.retain(|other| *other != id);
+                    return Ok(Some(Ended::Culprit));
+                }
             }
             Heard::Said(reply, told) => {
                 let Process::Program(program) = &seat.worker else { return Ok(None) };

@@ -10,7 +10,7 @@ use super::signature::Family;
 use super::spawn::Spawner;
 use super::verdict::Verdict;
 use super::worker::{WorkerError, WorkerSpec};
-use crate::problem::{Assignment, Case, Problem, Value};
+use crate::problem::{Assignment, Case, Knobs, Problem, Value};
 use crate::target::Caps;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -381,13 +381,18 @@ impl Pool {
     /// # Errors
     /// Where the worker does not answer.
     pub fn knobs(&self, params: &Assignment) -> Result<BTreeMap<String, Vec<Value>>, ProbeError> {
+        self.knobs_with(params, &Knobs::new())
+    }
+
+    /// As [`knobs`](Self::knobs), and which of these values it takes besides.
+    fn knobs_with(&self, params: &Assignment, in_mind: &Knobs) -> Result<BTreeMap<String, Vec<Value>>, ProbeError> {
         let mut seat = lock(&self.seats[0]);
         if seat.is_none() {
             *seat = Some(self.take()?);
         }
         let Some(here) = seat.as_mut() else { return Ok(BTreeMap::new()) };
         let shown = self.problem.show(params).into_iter().collect();
-        Ok(here.worker.knobs(shown, self.limit(), &self.interrupt)?)
+        Ok(here.worker.knobs(shown, in_mind, self.limit(), &self.interrupt)?)
     }
 
     /// What of a case's knobs the target does not have, or a value that it does not take; such a case would silently be
@@ -399,7 +404,7 @@ impl Pool {
         if case.knobs.is_empty() {
             return Ok(None);
         }
-        let known = self.knobs(&case.params)?;
+        let known = self.knobs_with(&case.params, &case.knobs)?;
         for (name, value) in &case.knobs {
             let Some(values) = known.get(name) else {
                 let names: Vec<&str> = known.keys().map(String::as_str).collect();

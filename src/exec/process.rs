@@ -6,7 +6,7 @@ use super::interrupt::Interrupt;
 use super::protocol::{Hello, LayoutLine};
 use super::spawn::Spawner;
 use super::worker::{Heard, Starting, Worker, WorkerError, WorkerSpec};
-use crate::problem::{Instance, Value};
+use crate::problem::{Instance, Knobs, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -101,11 +101,12 @@ impl Process {
     pub fn knobs(
         &mut self,
         params: BTreeMap<String, Value>,
+        in_mind: &Knobs,
         patience: Duration,
         interrupt: &Interrupt,
     ) -> Result<BTreeMap<String, Vec<Value>>, WorkerError> {
         match self {
-            Process::Worker(w) => w.knobs(params, patience, interrupt),
+            Process::Worker(w) => w.knobs(params, in_mind, patience, interrupt),
             Process::Program(p) => p.knobs(params, patience, interrupt),
         }
     }

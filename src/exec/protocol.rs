@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// Version of the contract.
 pub const VERSION: u32 = 1;
 
+/// The verdict of a library that broke down and said so.
+pub const CRASH: &str = "crash";
+
 /// First line of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Hello {
@@ -78,6 +81,9 @@ pub struct AskKnobs {
     /// Always "knobs".
     pub ask: String,
     pub params: BTreeMap<String, Value>,
+    /// Values that the asker has in mind: a target whose values are too many to list adds one that it takes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub knobs: Knobs,
 }
 
 /// Answer to [`AskKnobs`].
@@ -91,8 +97,8 @@ pub struct KnobsAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub id: u64,
-    /// `pass`, `wrong`, `refused`, `skipped` or `fault`. A worker that faults on the host cannot answer; one whose device
-    /// faulted says so and ends.
+    /// `pass`, `wrong`, `refused`, `skipped`, `fault` or [`CRASH`]. A worker that faults on the host cannot answer; one whose
+    /// device faulted, or whose library ended in a status that no valid call may give, says so and ends.
     pub verdict: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
@@ -154,6 +160,7 @@ impl Answer {
             ("pass", _) => Ok(Verdict::Pass { sample: self.sample }),
             ("wrong", Some(w)) => Ok(Verdict::Wrong(w.clone())),
             ("refused", _) => Ok(Verdict::Refused { detail: detail() }),
+            (CRASH, _) => Ok(Verdict::Crash { how: detail(), code: None }),
             ("skipped", _) => Ok(Verdict::Skipped { detail: detail(), state: self.state }),
             (other, _) => Err(format!("case {}: '{other}' is no verdict of a worker", self.id)),
         }

@@ -11,7 +11,7 @@ use super::probe::ProbeError;
 use super::protocol::{Answer, AskKnobs, Hello, KnobsAnswer, LayoutLine, SetupFailed, VERSION};
 use super::spawn::{ChildSpec, Inherit, InheritFd, Spawner};
 use crate::device::cpu::{Fault as RawFault, FaultRecord};
-use crate::problem::Value;
+use crate::problem::{Knobs, Value};
 use crate::target::TargetSpec;
 use crate::worker::oracle::{BREAK_VARIABLE, DEADLINE};
 use std::collections::BTreeMap;
@@ -302,17 +302,18 @@ impl Worker {
         }
     }
 
-    /// Asks for the knobs of a case.
+    /// Asks for the knobs of a case; `in_mind` are values that are listed where they are taken.
     ///
     /// # Errors
     /// A sentence, where the worker does not answer.
     pub fn knobs(
         &mut self,
         params: BTreeMap<String, Value>,
+        in_mind: &Knobs,
         patience: Duration,
         interrupt: &Interrupt,
     ) -> Result<BTreeMap<String, Vec<Value>>, WorkerError> {
-        let ask = AskKnobs { id: 0, ask: "knobs".to_owned(), params };
+        let ask = AskKnobs { id: 0, ask: "knobs".to_owned(), params, knobs: in_mind.clone() };
         let text = serde_json::to_string(&ask).unwrap_or_default();
         let deadline = Instant::now() + patience;
         self.channel

@@ -6,10 +6,21 @@ use super::expr::{Condition, Expr, ParseError};
 use super::operand::{Dim, ElementType, Gaps, Operand, Use};
 use super::param::{Domain, Param, Role, Value};
 
+/// The element type of a word: `tf32` is how `f32` is multiplied.
+fn dtype(word: &str) -> Option<Dtype> {
+    if word == "tf32" { Some(Dtype::F32) } else { Dtype::from_name(word) }
+}
+
 /// The element type of an operand of this use under a value of `dtype`.
 fn element(value: &str, access: Use) -> Option<Dtype> {
-    let (read, written) = value.split_once('_').unwrap_or((value, value));
-    Dtype::from_name(if access.writes() { written } else { read })
+    let first = value.split('_').next();
+    dtype(if access.writes() { value.rsplit('_').next()? } else { first? })
+}
+
+/// The element type of the second operand that is only read.
+fn second(value: &str) -> Option<Dtype> {
+    let words: Vec<&str> = value.split('_').collect();
+    dtype(if let [_, second, _] = words[..] { second } else { words[0] })
 }
 
 /// Collects parameters first, then constraints and operands that mention them.
@@ -72,19 +83,13 @@ impl Builder {
     }
 
     /// An operand whose element type is the parameter `dtype`: in `bf16_f32` what is only read has the first type, what is
-    /// written the second.
+    /// written the last.
     pub fn operand(&mut self, name: &str, access: Use, dims: &[(&str, &str)]) -> Result<&mut Self, ParseError> {
         let dims = dims
             .iter()
             .map(|(extent, stride)| Ok(Dim { extent: self.expr(extent)?, stride: self.expr(stride)? }))
             .collect::<Result<_, ParseError>>()?;
-        let element = match self.problem.param("dtype") {
-            None => ElementType::Fixed(Dtype::F32),
-            Some(param) => ElementType::Param {
-                param,
-                types: self.problem.params[param].texts().iter().filter_map(|t| element(t, access)).collect(),
-            },
-        };
+        let element = self.element(|value| element(value, access));
         self.problem.operands.push(Operand {
             name: name.to_owned(),
             element,
@@ -99,6 +104,21 @@ impl Builder {
             ranks: None,
         });
         Ok(self)
+    }
+
+    /// The element type of the second operand that is only read: in `f8e5m2_f8e4m3_bf16` the type in the middle.
+    pub fn second(&self) -> ElementType {
+        self.element(second)
+    }
+
+    fn element(&self, of: impl Fn(&str) -> Option<Dtype>) -> ElementType {
+        match self.problem.param("dtype") {
+            None => ElementType::Fixed(Dtype::F32),
+            Some(param) => {
+                let types = self.problem.params[param].texts().iter().filter_map(|t| of(t)).collect();
+                ElementType::Param { param, types }
+            }
+        }
     }
 
     /// Changes the last operand with parsed texts.

@@ -1,6 +1,7 @@
 //! Element types: their size, and how small integers are written in them.
 
 use super::complex::{pack, unpack};
+use float8::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
@@ -97,8 +98,8 @@ impl Dtype {
         self.row().3
     }
 
-    /// Writes `value` into the first [`bytes`](Self::bytes) of `out`; false where the type cannot be written here.
-    pub fn encode(self, value: f64, out: &mut [u8]) -> bool {
+    /// Writes `value` into the first [`bytes`](Self::bytes) of `out`.
+    pub fn encode(self, value: f64, out: &mut [u8]) {
         match self {
             Dtype::F64 => out[..8].copy_from_slice(&value.to_ne_bytes()),
             Dtype::F32 => out[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
@@ -117,12 +118,12 @@ impl Dtype {
                 part.encode(re, out);
                 part.encode(im, &mut out[part.bytes() as usize..]);
             }
-            Dtype::F8e4m3 | Dtype::F8e5m2 => return false,
+            Dtype::F8e4m3 => out[0] = F8E4M3::from_f64(value).to_bits(),
+            Dtype::F8e5m2 => out[0] = F8E5M2::from_f64(value).to_bits(),
         }
-        true
     }
 
-    /// Reads one element; NaN where the type cannot be read here, or a complex number cannot be packed.
+    /// Reads one element; NaN where a complex number cannot be packed.
     pub fn decode(self, bytes: &[u8]) -> f64 {
         fn take<const N: usize>(bytes: &[u8]) -> [u8; N] {
             let mut out = [0; N];
@@ -148,7 +149,8 @@ impl Dtype {
                 let small = |x: f64| x.fract() == 0.0 && x.abs() <= f64::from(1 << 24);
                 if small(re) && small(im) { pack(re, im) } else { f64::NAN }
             }
-            Dtype::F8e4m3 | Dtype::F8e5m2 => f64::NAN,
+            Dtype::F8e4m3 => F8E4M3::from_bits(bytes[0]).to_f64(),
+            Dtype::F8e5m2 => F8E5M2::from_bits(bytes[0]).to_f64(),
         }
     }
 }
@@ -166,12 +168,46 @@ mod tests {
     }
 
     #[test]
-    fn small_integers_survive_every_writable_type() {
-        for row in ALL.iter().filter(|r| r.0.encode(0.0, &mut [0; LARGEST_ELEMENT])) {
-            for v in [0.0, 1.0, 2.0, 7.0, 100.0] {
+    fn small_integers_survive_every_type() {
+        for row in ALL {
+            for v in [0.0, 1.0, 2.0, 7.0, 100.0].into_iter().filter(|v| *v <= f64::from(row.3).exp2()) {
                 let mut b = [0u8; LARGEST_ELEMENT];
                 row.0.encode(v, &mut b);
                 assert_eq!(row.0.decode(&b), v, "{}", row.1);
+            }
+        }
+    }
+
+    /// The value of 8 bits by the definition of the formats (OCP 8-bit Floating Point Specification, revision 1.0).
+    fn eight_bits(bits: u8, exponent_bits: u32, bias: i32) -> f64 {
+        let fraction_bits = 7 - exponent_bits;
+        let exponent = i32::from((bits & 0x7f) >> fraction_bits);
+        let fraction = f64::from(bits & ((1 << fraction_bits) - 1)) / f64::from(1 << fraction_bits);
+        let size = if exponent == 0 {
+            fraction * f64::from(1 - bias).exp2()
+        } else {
+            (1.0 + fraction) * f64::from(exponent - bias).exp2()
+        };
+        if bits & 0x80 == 0 { size } else { -size }
+    }
+
+    #[test]
+    fn all_floats_of_8_bits_are_read_and_written_as_they_are_defined() {
+        for bits in 0..=u8::MAX {
+            for (dtype, exponent_bits, bias) in [(Dtype::F8e4m3, 4, 7), (Dtype::F8e5m2, 5, 15)] {
+                let read = dtype.decode(&[bits]);
+                let size = bits & 0x7f;
+                match dtype {
+                    Dtype::F8e4m3 if size == 0x7f => assert!(read.is_nan(), "{bits:#x}"),
+                    Dtype::F8e5m2 if size > 0x7c => assert!(read.is_nan(), "{bits:#x}"),
+                    Dtype::F8e5m2 if size == 0x7c => assert!(read.is_infinite(), "{bits:#x}"),
+                    _ => {
+                        assert_eq!(read, eight_bits(bits, exponent_bits, bias), "{} {bits:#x}", dtype.name());
+                        let mut written = [0];
+                        dtype.encode(read, &mut written);
+                        assert_eq!(written, [bits], "{} {read}", dtype.name());
+                    }
+                }
             }
         }
     }

@@ -24,6 +24,8 @@ pub fn load_cuda(spec: &TargetSpec, problem: &Problem, gpu: &Rc<Gpu>) -> Result<
     match spec.family.as_str() {
         "selftest" => Ok(Box::new(cuda::SelfTest::load(spec, problem, gpu)?)),
         cuda::kernel::FAMILY => Ok(Box::new(cuda::Kernel::load(spec, problem, gpu)?)),
+        "cublas" => Ok(Box::new(cuda::Cublas::load(spec, problem, gpu)?)),
+        "cublaslt" => Ok(Box::new(cuda::CublasLt::load(spec, problem, gpu)?)),
         other => Err(format!("there is no target family '{other}'; see `shrinkfault targets` for the names")),
     }
 }
@@ -63,7 +65,11 @@ pub fn check(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Re
 
 /// The call that a target makes for a case, as a line of its own language; `None` where there is no such line.
 pub fn call_text(spec: &TargetSpec, problem: &Problem, case: &Case) -> Option<String> {
-    if spec.family == "cblas" { cblas::call_text(problem, case) } else { None }
+    match spec.family.as_str() {
+        "cblas" => cblas::call_text(problem, case),
+        family if cuda::FAMILIES.contains(&family) => cuda::call_text(family, problem, case),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -92,6 +92,8 @@ pub struct Launched {
     pub resolved: Knobs,
     /// The target declined with a clean status.
     pub refused: Option<String>,
+    /// A status that no valid call may give; what the device itself says of a failure counts before it.
+    pub failed: Option<String>,
 }
 
 /// An implementation of a problem, loaded in a worker.

@@ -7,7 +7,7 @@ use super::pages::PageSet;
 use super::plan::{Plan, Planned, boxes};
 use crate::device::MemoryError;
 use crate::evidence::GpuFault;
-use crate::exec::protocol::{Answer, ArenaSpan, AskKnobs, KnobsAnswer, LayoutLine, WireCase};
+use crate::exec::protocol::{Answer, ArenaSpan, AskKnobs, CRASH, KnobsAnswer, LayoutLine, WireCase};
 use crate::problem::{Builtin, Case, Placement, Problem};
 use crate::target::{Bases, Footprint, Launched, Target};
 use std::ptr;
@@ -53,7 +53,7 @@ impl Bases for PlacedBases<'_> {
 enum Ran {
     Ended(Launched, Option<Damage>),
     /// The device is lost.
-    Fault(GpuFault),
+    Fault(Launched, GpuFault),
 }
 
 /// Whether a session can go on.
@@ -99,7 +99,7 @@ impl Session {
             id: ask.id,
             seed: 0,
             params: ask.params.clone(),
-            knobs: Default::default(),
+            knobs: ask.knobs.clone(),
             place: Placement::END,
             also_map: vec![],
         };
@@ -122,7 +122,7 @@ impl Session {
             let mut answer = self.case(&plan, index, &line.cases[index], &mut remapped, listener)?;
             answer.remapped = std::mem::take(&mut remapped);
             listener.answer(&answer)?;
-            if answer.fault.is_some() {
+            if answer.fault.is_some() || answer.verdict == CRASH {
                 return Ok(State::Lost);
             }
         }
@@ -166,17 +166,20 @@ impl Session {
         listener.launching(wire.id);
         let (launched, damage) = match self.launch(plan, index, footprint, wire.seed, listener)? {
             Ran::Ended(launched, damage) => (launched, damage),
-            Ran::Fault(fault) => return Ok(Answer { fault: Some(fault), ..answer("fault", None) }),
+            Ran::Fault(Launched { kernel, resolved, .. }, fault) => {
+                return Ok(Answer { fault: Some(fault), kernel, resolved, ..answer("fault", None) });
+            }
         };
-        let Launched { kernel, resolved, refused } = launched;
+        let Launched { kernel, resolved, refused, failed } = launched;
         let sample = match footprint {
             Footprint::Part { sample, .. } => Some(*sample),
             _ => None,
         };
-        let plain = match (refused, damage) {
-            (Some(why), _) => answer("refused", Some(why)),
-            (None, None) => answer("pass", None),
-            (None, Some(d)) => Answer { wrong: Some(d.wrong), access: d.access, ..answer("wrong", d.detail) },
+        let plain = match (failed, refused, damage) {
+            (Some(how), ..) => answer(CRASH, Some(how)),
+            (None, Some(why), _) => answer("refused", Some(why)),
+            (None, None, None) => answer("pass", None),
+            (None, None, Some(d)) => Answer { wrong: Some(d.wrong), access: d.access, ..answer("wrong", d.detail) },
         };
         Ok(Answer { sample, kernel, resolved, ..plain })
     }
@@ -205,8 +208,11 @@ impl Session {
             listener.step();
             match settled {
                 Ok(()) => {}
-                Err(Loss::Fault(fault)) => return Ok(Ran::Fault(fault)),
+                Err(Loss::Fault(fault)) => return Ok(Ran::Fault(launched, fault)),
                 Err(Loss::Broken(why)) => return Err(why),
+            }
+            if launched.failed.is_some() {
+                return Ok(Ran::Ended(launched, None));
             }
             if launched.refused.is_some() {
                 self.ground.clear(placed)?;
@@ -214,7 +220,7 @@ impl Session {
             }
             match self.ground.check(placed, &*contents) {
                 Ok(damage) => Ok(Ran::Ended(launched, damage)),
-                Err(Loss::Fault(fault)) => Ok(Ran::Fault(fault)),
+                Err(Loss::Fault(fault)) => Ok(Ran::Fault(launched, fault)),
                 Err(Loss::Broken(why)) => Err(why),
             }
         }

@@ -13,7 +13,7 @@ use crate::exec::spawn::{ChildSpec, Spawner, Stdin, Stdout};
 use crate::exec::tail::Tail;
 use crate::exec::verdict::Verdict;
 use crate::exec::worker::{Death, Heard, Read, WorkerError, describe_exit, last_line, read};
-use crate::problem::{Flush, Instance, Value};
+use crate::problem::{Flush, Instance, Knobs, Value};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -244,7 +244,7 @@ impl Program {
         }
         let (id, deadline) = (self.next, Instant::now() + patience);
         self.next += 1;
-        let ask = AskKnobs { id, ask: "knobs".to_owned(), params };
+        let ask = AskKnobs { id, ask: "knobs".to_owned(), params, knobs: Knobs::new() };
         let text = serde_json::to_string(&ask).unwrap_or_default();
         let named = self.foreign.named();
         let failed = |why: String| WorkerError::Setup(format!("{named} {why}"));

@@ -20,8 +20,22 @@ const LEADING: i64 = 1 << 34;
 /// Largest batch stride, in elements.
 const BATCH_STRIDE: i64 = 1 << 36;
 
-/// Element types, in the order in which a shrink prefers them.
-const DTYPES: [&str; 8] = ["f32", "f64", "f16", "bf16", "c64", "c128", "bf16_f32", "f16_f32"];
+/// Element types, in the order in which a shrink prefers them. `tf32` is `f32` in memory, multiplied in fewer bits.
+const DTYPES: [&str; 13] = [
+    "f32",
+    "f64",
+    "f16",
+    "bf16",
+    "c64",
+    "c128",
+    "bf16_f32",
+    "f16_f32",
+    "tf32",
+    "i8_i32",
+    "f8e4m3_bf16",
+    "f8e4m3_f32",
+    "f8e5m2_f8e4m3_bf16",
+];
 
 /// Operand indices, in declaration order.
 pub const A: usize = 0;
@@ -54,7 +68,11 @@ pub fn problem() -> Result<Problem, ParseError> {
         .only_when("batch > 1")?
         .integer("strideD", Role::Stride, 0, BATCH_STRIDE, "distance between two D, elements")
         .only_when("batch > 1 and out == 'D'")?
-        .choice("dtype", &DTYPES, "element type; in bf16_f32 that of A and B, then that of C and D")
+        .choice(
+            "dtype",
+            &DTYPES,
+            "element type; in bf16_f32 that of A and B, then that of C and D; of three A, B, then C and D",
+        )
         .choice("alpha", &["1", "-2"], "factor of the product")
         .choice("beta", &["0", "1", "-1"], "factor of C; 0 means C is not read")
         .integer("offA", Role::Offset, 0, LEADING, "elements before the first element of A")
@@ -84,6 +102,7 @@ pub fn problem() -> Result<Problem, ParseError> {
         &[("k", "if(transB == 'N', 1, ldb)"), ("n", "if(transB == 'N', ldb, 1)"), ("batch", "strideB")],
     )?
     .with(|b, o| {
+        o.element = b.second();
         o.offset = Some(b.expr("offB")?);
         o.gaps = Gaps::Read;
         Ok(())

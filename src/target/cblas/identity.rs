@@ -146,7 +146,7 @@ pub(super) fn object_of(address: *mut c_void) -> Option<PathBuf> {
 }
 
 /// What a file says about itself, as pairs whose names start with `role`. What cannot be read is "unknown".
-pub(super) fn file_facts(role: &str, path: &Path) -> Vec<(String, String)> {
+pub fn file_facts(role: &str, path: &Path) -> Vec<(String, String)> {
     let mut facts = vec![(role.to_string(), path.display().to_string())];
     let mut add = |what: &str, value: Option<String>| {
         facts.push((format!("{role} {what}"), value.unwrap_or_else(|| UNKNOWN.to_string())));

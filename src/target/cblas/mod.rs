@@ -31,7 +31,7 @@ mod tests;
 pub use adapter::Adapter;
 pub use call::{GemmCall, Real, Refusal};
 pub use choice::Choice;
-pub use identity::NO_BRAND;
+pub use identity::{NO_BRAND, file_facts};
 pub use library::{CblasError, Description, Library, describe, find, find_file};
 pub use routine::{Routine, call_text};
 pub use symbols::{Decoration, Interface};

@@ -114,7 +114,7 @@ fn a_worker_ends_with_its_input_and_over_nonsense() {
         assert_eq!(serde_json::from_str::<Hello>(&worker.line()).unwrap().shrinkfault, 1);
         let problem = Builtin::find("gemm").unwrap().problem();
         let params = WireCase::new(0, 0, &problem, &case("gemm", "m=2", "end", None)).params;
-        let ask = AskKnobs { id: 5, ask: "knobs".to_owned(), params };
+        let ask = AskKnobs { id: 5, ask: "knobs".to_owned(), params, knobs: Default::default() };
         worker.send(&serde_json::to_string(&ask).unwrap());
         assert!(worker.line().contains("guard-before"));
         said.iter().for_each(|line| worker.send(line));

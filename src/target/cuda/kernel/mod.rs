@@ -215,7 +215,7 @@ impl Target for Kernel {
     }
 
     fn identity(&self) -> Vec<(String, String)> {
-        let mut all = crate::target::cuda::identity(&self.gpu);
+        let mut all = crate::target::cuda::card_facts(&self.gpu);
         let digest = |path: &PathBuf| crate::target::cuda::sha256_of(path);
         all.push(("source".to_owned(), digest(&self.parsed.file.source_path())));
         all.push(("description".to_owned(), digest(&self.parsed.file.path)));
@@ -241,6 +241,6 @@ impl Target for Kernel {
         // SAFETY: passed on.
         let outcome = unsafe { self.run(instance, bases) };
         let kernel = Some(self.parsed.file.kernel.entry.clone());
-        Launched { kernel, resolved: instance.case.knobs.clone(), refused: outcome.err() }
+        Launched { kernel, resolved: instance.case.knobs.clone(), refused: outcome.err(), failed: None }
     }
 }

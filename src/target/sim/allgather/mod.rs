@@ -132,6 +132,6 @@ impl Target for AllGatherModel {
             }
         }
         let played = only.map_or(Value::from("all"), Value::Int);
-        Launched { kernel, resolved: Knobs::from([(ONLY_RANK.to_owned(), played)]), refused: None }
+        Launched { kernel, resolved: Knobs::from([(ONLY_RANK.to_owned(), played)]), ..Launched::default() }
     }
 }
