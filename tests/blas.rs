@@ -188,6 +188,13 @@ fn one_case_on_several_libraries_names_the_first_bad_and_the_first_good_one() {
         (&atlas.as_str().into(), &reference.as_str().into())
     );
 
+    // A library that cannot run the finding's case is not good.
+    let batch = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("regressions/scipy-openblas64/scipy-openblas64-gemm-memory-66f7d3.toml");
+    let batch = batch.display().to_string();
+    let lacking = run(&["run", &batch, "--lib", &reference, "--lib", &atlas]).expect(3);
+    assert!(lacking.stdout.contains("not run") && lacking.stdout.contains("batch == 1"), "{}", lacking.stdout);
+
     let one = run(&["shrink", case, "--lib", &gsl, "--lib", &atlas]).expect(2);
     assert!(one.stderr.contains("name one --lib"), "{}", one.stderr);
 }

@@ -62,7 +62,7 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
     for (name, value) in &args.knob {
         input.knobs.insert(name.clone(), Value::from_word(value));
     }
-    if let Some(filed) = &filed {
+    if let Some(filed) = filed.as_ref().filter(|_| !changed.is_empty()) {
         follow(&mut input, &filed.minimal.params, &changed, session.problem());
     }
     let case = input.case(session.problem(), Placement::END);
