@@ -47,7 +47,7 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
             say!("            not detectable here: {}", not_detectable.join(", "));
         }
     }
-    say!("devices     cpu; no GPU is used by this version");
+    say!("devices     cpu; {}", super::targets::gpus());
     say!();
     super::targets::libraries();
     Ok(ExitStatus::Fine)

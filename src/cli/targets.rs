@@ -1,5 +1,6 @@
 //! `targets`: what this version can test, and what of it is on this machine.
 
+use crate::device::cuda;
 use crate::problem::BUILTINS;
 use crate::report::stdout::say;
 use crate::target::{cblas, sim};
@@ -20,9 +21,22 @@ pub fn run() {
     }
     libraries();
     say!(
+        "cublas, cublaslt: NVIDIA's libraries, on a GPU: shrinkfault gemm --target cublaslt [--lib PATH] (docs/cuda.md)"
+    );
+    say!("  {}", gpus());
+    say!(
         "manifest: any program that speaks JSON lines: shrinkfault fuzz MANIFEST (docs/manifest.md, scripts/targets/)"
     );
-    say!("cuda, hip, nccl, mpi: not part of this version");
+    say!("hip, nccl, mpi: not part of this version");
+}
+
+/// How many GPUs can be used here, or why none can.
+pub fn gpus() -> String {
+    match cuda::count() {
+        Ok(1) => "1 NVIDIA GPU".to_owned(),
+        Ok(count) => format!("{count} NVIDIA GPUs"),
+        Err(why) => why,
+    }
 }
 
 /// The BLAS libraries in the usual folders.

@@ -24,8 +24,8 @@ pub fn load_cuda(spec: &TargetSpec, problem: &Problem, gpu: &Rc<Gpu>) -> Result<
     match spec.family.as_str() {
         "selftest" => Ok(Box::new(cuda::SelfTest::load(spec, problem, gpu)?)),
         cuda::kernel::FAMILY => Ok(Box::new(cuda::Kernel::load(spec, problem, gpu)?)),
-        "cublas" => Ok(Box::new(cuda::Cublas::load(spec, problem, gpu)?)),
-        "cublaslt" => Ok(Box::new(cuda::CublasLt::load(spec, problem, gpu)?)),
+        cuda::cublas::FAMILY => Ok(Box::new(cuda::Cublas::load(spec, problem, gpu)?)),
+        cuda::cublaslt::FAMILY => Ok(Box::new(cuda::CublasLt::load(spec, problem, gpu)?)),
         other => Err(format!("there is no target family '{other}'; see `shrinkfault targets` for the names")),
     }
 }

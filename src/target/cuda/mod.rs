@@ -1,8 +1,8 @@
 //! Targets on NVIDIA GPUs.
 
 mod blas;
-mod cublas;
-mod cublaslt;
+pub mod cublas;
+pub mod cublaslt;
 pub mod kernel;
 mod selftest;
 mod text;
@@ -11,14 +11,13 @@ pub use cublas::Cublas;
 pub use cublaslt::CublasLt;
 pub use kernel::Kernel;
 pub use selftest::SelfTest;
+pub use text::call_text;
 
-use super::{Bases, TargetSpec};
+use super::TargetSpec;
 use crate::device::cuda::Gpu;
-use crate::problem::{Case, Instance, Problem};
-use blas::Gemm;
+use crate::problem::Problem;
 use sha2::{Digest, Sha256};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Families of targets that run on a GPU whatever their settings are.
 pub const FAMILIES: [&str; 3] = [cublas::FAMILY, cublaslt::FAMILY, kernel::FAMILY];
@@ -60,25 +59,5 @@ fn sha256_of(path: &Path) -> String {
             format!("{}, sha256 {digits}", path.display())
         }
         Err(e) => format!("{}: {e}", path.display()),
-    }
-}
-
-/// The call of a case as a line of C; `None` where the family has no such call.
-pub fn call_text(family: &str, problem: &Problem, case: &Case) -> Option<String> {
-    let instance: Instance = Arc::new(problem.clone()).instance(case.clone()).ok()?;
-    let gemm = Gemm::new(&instance, &Nowhere).ok()?;
-    match family {
-        cublas::FAMILY => cublas::call_text(&instance, &gemm),
-        cublaslt::FAMILY => Some(cublaslt::call_text(&instance, &gemm)),
-        _ => None,
-    }
-}
-
-/// Bases of a case that is only told.
-struct Nowhere;
-
-impl Bases for Nowhere {
-    fn base(&self, _operand: usize, _copy: u32) -> *mut u8 {
-        std::ptr::null_mut()
     }
 }

@@ -1,7 +1,32 @@
 //! Words of C for the calls of cases.
 
-use super::blas::{DataType, Type};
-use crate::problem::Instance;
+use super::blas::{DataType, Gemm, Type};
+use super::{cublas, cublaslt};
+use crate::problem::{Case, Instance, Problem};
+use crate::target::Bases;
+use std::sync::Arc;
+
+/// The call of a case as a line of C; `None` where the family has no such call.
+pub fn call_text(family: &str, problem: &Problem, case: &Case) -> Option<String> {
+    if ![cublas::FAMILY, cublaslt::FAMILY].contains(&family) {
+        return None;
+    }
+    let instance = Arc::new(problem.clone()).instance(case.clone()).ok()?;
+    let gemm = Gemm::new(&instance, &Nowhere).ok()?;
+    match family {
+        cublas::FAMILY => cublas::call_text(&instance, &gemm),
+        _ => Some(cublaslt::call_text(&instance, &gemm)),
+    }
+}
+
+/// Bases of a case that is only told.
+struct Nowhere;
+
+impl Bases for Nowhere {
+    fn base(&self, _operand: usize, _copy: u32) -> *mut u8 {
+        std::ptr::null_mut()
+    }
+}
 
 /// Pointer to the first element of an operand: `A`, or `A + 4`.
 pub fn pointer(instance: &Instance, operand: &str) -> String {
