@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Run, findings, library, program};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The file of a library, or a line that says what was not run.
@@ -57,24 +57,61 @@ fn a_finding_of_another_routine_is_confirmed_by_a_program_in_c() {
     let text = std::fs::read_to_string(file).unwrap();
     assert!(text.contains("call = \"cblas_sscal("), "{text}");
 
+    let Some(repro) = reproducer(file, dir.path()) else { return };
+    let ran = Command::new(repro).arg(&reference).output().unwrap();
+    assert_eq!(ran.status.code(), Some(1), "{}", String::from_utf8_lossy(&ran.stdout));
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("elements that are wrong"));
+}
+
+/// A program that checks a routine is right about a right result, and not about another routine's of the same prototype.
+#[test]
+fn programs_in_c_check_triangular_matrices_and_norms() {
+    let reference = library_or_return!("blas/libblas.so.3");
+    let dir = tempfile::tempdir().unwrap();
+    let triangular = |side, uplo, trans, diag| {
+        format!(
+            "side = \"{side}\"\nuplo = \"{uplo}\"\ntrans = \"{trans}\"\ndiag = \"{diag}\"\nm = 5\nn = 4\nlda = 7\nldb = 6"
+        )
+    };
+    for (routine, dtype, params, other) in [
+        ("trmm", "f32", triangular("L", "U", "N", "N"), "cblas_strsm"),
+        ("trmm", "c128", triangular("R", "L", "T", "U"), "cblas_ztrsm"),
+        ("trsm", "f64", triangular("R", "U", "N", "U"), "cblas_dtrmm"),
+        ("trsm", "c64", triangular("L", "L", "C", "N"), "cblas_ctrmm"),
+        ("nrm2", "f64", "n = 7\nincx = 3".to_owned(), "cblas_dasum"),
+    ] {
+        let file = dir.path().join("case.toml");
+        let text = format!(
+            "title = \"a case\"\nproblem = \"{routine}\"\ntarget = \"cblas\"\ncall = \"a call\"\n[minimal]\nplacement = \"end\"\n\
+             [minimal.params]\n{params}\ndtype = \"{dtype}\"\nalpha = \"-2\"\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let Some(repro) = reproducer(&file, dir.path()) else { return };
+        let right = Command::new(&repro).arg(&reference).output().unwrap();
+        assert_eq!(right.status.code(), Some(0), "{routine}: {}", String::from_utf8_lossy(&right.stdout));
+        let wrong = Command::new(&repro).args([reference.as_os_str(), other.as_ref()]).output().unwrap();
+        assert_eq!(wrong.status.code(), Some(1), "{other}: {}", String::from_utf8_lossy(&wrong.stdout));
+    }
+}
+
+/// The program that `scripts/make_reproducer.py` writes for a finding, compiled; none where there is no Python or compiler.
+fn reproducer(finding: &Path, dir: &Path) -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/make_reproducer.py");
-    let Ok(made) = Command::new("python3").arg(script).arg(file).output() else {
+    let Ok(made) = Command::new("python3").arg(script).arg(finding).output() else {
         println!("not run: no python3");
-        return;
+        return None;
     };
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let (source, repro) = (dir.path().join("repro.c"), dir.path().join("repro"));
+    let (source, repro) = (dir.join("repro.c"), dir.join("repro"));
     std::fs::write(&source, made.stdout).unwrap();
     match Command::new("cc").args(["-Wall", "-Wextra", "-Werror", "-o"]).arg(&repro).arg(&source).arg("-ldl").output() {
         Ok(o) => assert!(o.status.success(), "{}", String::from_utf8_lossy(&o.stderr)),
         Err(e) => {
             println!("not run: no C compiler ({e})");
-            return;
+            return None;
         }
     }
-    let ran = Command::new(repro).arg(&reference).output().unwrap();
-    assert_eq!(ran.status.code(), Some(1), "{}", String::from_utf8_lossy(&ran.stdout));
-    assert!(String::from_utf8_lossy(&ran.stdout).contains("elements that are wrong"));
+    Some(repro)
 }
 
 #[test]
@@ -140,6 +177,24 @@ fn one_case_on_several_libraries_names_the_first_bad_and_the_first_good_one() {
     assert!(good.stdout.contains("first bad            none of these"), "{}", good.stdout);
     let none = run(&[&words(&[])[..], &["--lib", "/nowhere", "--lib", &reference]].concat()).expect(3);
     assert!(none.stdout.contains("not run  /nowhere"), "{}", none.stdout);
+
+    // A finding names its library; those on the command line take its place.
+    let filed = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions/cblas/cblas-gemm-c-read-far-f3cc3b.toml");
+    let filed = filed.display().to_string();
+    let compared = run(&["run", &filed, "--lib", &reference, "--lib", &atlas, "--json"]).expect(1);
+    let event = &compared.events_of("compared")[0];
+    assert_eq!(
+        (&event["first_bad"], &event["last_good_before_it"]),
+        (&atlas.as_str().into(), &reference.as_str().into())
+    );
+
+    // A library that cannot run the finding's case is not good.
+    let batch = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("regressions/scipy-openblas64/scipy-openblas64-gemm-memory-66f7d3.toml");
+    let batch = batch.display().to_string();
+    let lacking = run(&["run", &batch, "--lib", &reference, "--lib", &atlas]).expect(3);
+    assert!(lacking.stdout.contains("not run") && lacking.stdout.contains("batch == 1"), "{}", lacking.stdout);
+
     let one = run(&["shrink", case, "--lib", &gsl, "--lib", &atlas]).expect(2);
     assert!(one.stderr.contains("name one --lib"), "{}", one.stderr);
 }

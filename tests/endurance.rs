@@ -25,6 +25,7 @@ fn pool(jobs: usize) -> Pool {
         data_limit: None,
         start_timeout: Duration::from_secs(60),
         case_timeout: Duration::from_secs(30),
+        wrapper: vec![],
         env: vec![],
         foreign: None,
     };

@@ -70,6 +70,7 @@ pub fn spec(target: &str) -> WorkerSpec {
         data_limit: None,
         start_timeout: Duration::from_secs(60),
         case_timeout: Duration::from_secs(10),
+        wrapper: vec![],
         env: vec![],
         foreign: None,
     }

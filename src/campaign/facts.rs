@@ -307,8 +307,10 @@ fn fault(f: &Fault, element: Option<i64>) -> Vec<String> {
         crate::device::Access::Write => "write",
     });
     let address = f.address.map_or("an unknown address".to_owned(), |a| format!("{a:#x}"));
-    let mut out = vec![format!("{access} at {address} ({})", f.channel)];
-    out.extend(f.hit.as_ref().map(|h| place(h, element)));
+    let at = f.page.map_or("at".to_owned(), |page| format!("in the page of {page} bytes at"));
+    let mut out = vec![format!("{access} {at} {address} ({})", f.channel)];
+    let begins = if f.page.is_some() { "that page begins " } else { "" };
+    out.extend(f.hit.as_ref().map(|h| format!("{begins}{}", place(h, element))));
     out.extend(f.code.as_ref().map(|c| format!("by {c}")));
     out
 }

@@ -53,6 +53,10 @@ pub struct Options {
     pub pins: Vec<Narrow>,
     /// Launches of every case, one after another in one process.
     pub repeat: u32,
+    /// Groups of cases that run before those that failed are looked into; a round has more. Few where a failure is dear.
+    pub stretch: usize,
+    /// Ask compute-sanitizer about faults of a GPU.
+    pub sanitizer: bool,
     /// The user asked for one placement: minimal cases keep it.
     pub keep_placement: bool,
 }
@@ -90,6 +94,15 @@ pub struct Campaign<'a> {
 enum Found {
     New,
     Known,
+}
+
+/// What came of a round so far.
+#[derive(Default)]
+struct Ran {
+    /// The first finding that it came upon.
+    found: Option<Found>,
+    outcomes: Vec<Outcome>,
+    answers: Vec<Answer>,
 }
 
 /// Whether a bad case is looked into.
@@ -147,20 +160,36 @@ impl Campaign<'_> {
     /// One round; the first finding that it came upon.
     fn round(&mut self, number: u64) -> Result<Option<Found>, CampaignError> {
         let planned = self.plan(number);
-        let jobs = self.jobs(&planned);
-        if let (Some(first), Some(last)) = (jobs.first(), jobs.last()) {
-            let (first, last) = (first.cases[0].0, last.cases[last.cases.len() - 1].0);
+        if let (Some(first), Some(last)) = (planned.first(), planned.last()) {
+            let (first, last) = (first.1[0].id, last.1[last.1.len() - 1].id);
             self.store.log(&Line::Intent { first, last })?;
         }
-        let (results, error) = self.execute(&jobs);
-        let mut error = error.map(CampaignError::from);
         let begun = std::mem::take(&mut self.state.begun);
-        let mut found = begun.found;
-        let (mut outcomes, mut answers) = (vec![], vec![]);
+        let mut ran = Ran { found: begun.found, ..Ran::default() };
+        for stretch in planned.chunks(self.options.stretch.max(1)) {
+            if ran.found.is_some() && !self.options.keep_going {
+                // The hunt ends here, and the rest of the round is not run.
+                self.save_counts()?;
+                return Ok(ran.found);
+            }
+            if let Err(e) = self.stretch(stretch, &begun, &mut ran) {
+                self.save_counts()?;
+                return Err(e);
+            }
+        }
+        self.log_round(number, ran.answers)?;
+        self.generator.fold(ran.outcomes);
+        Ok(ran.found)
+    }
+
+    /// Runs some groups of a round, and looks into what failed.
+    fn stretch(&mut self, planned: &[(u64, Vec<Numbered>)], begun: &Begun, ran: &mut Ran) -> Result<(), CampaignError> {
+        let (results, error) = self.execute(&self.jobs(planned));
+        let mut error = error.map(CampaignError::from);
         // After an error some cases have no result. Those that have one count, and those that failed are kept.
         for ((_, cases), results) in planned.iter().zip(results) {
             for (numbered, result) in cases.iter().zip(results) {
-                let look = match (&error, found) {
+                let look = match (&error, ran.found) {
                     (Some(_), _) => Look::Never,
                     (None, Some(_)) if !self.options.keep_going => Look::PastFirst,
                     (None, _) => Look::Into,
@@ -168,22 +197,16 @@ impl Campaign<'_> {
                 let answer = Answer::new(&result.verdict, result.kernel.clone());
                 self.state.record(self.pool.problem(), numbered, &answer);
                 let (case, kernel) = (numbered.planned.case.clone(), result.kernel.clone());
-                outcomes.push(Outcome::new(numbered.id, case, &result.verdict, kernel));
-                answers.push(answer);
-                match self.take(numbered, &result, look, &begun) {
-                    Ok(one) => found = found.or(one),
+                ran.outcomes.push(Outcome::new(numbered.id, case, &result.verdict, kernel));
+                ran.answers.push(answer);
+                match self.take(numbered, &result, look, begun) {
+                    Ok(one) => ran.found = ran.found.or(one),
                     // Nobody can run a case any more, but those that failed still go to the journal.
                     Err(e) => error = error.or(Some(e)),
                 }
             }
         }
-        if let Some(e) = error {
-            self.save_counts()?;
-            return Err(e);
-        }
-        self.log_round(number, answers)?;
-        self.generator.fold(outcomes);
-        Ok(found)
+        error.map_or(Ok(()), Err)
     }
 
     fn jobs(&self, planned: &[(u64, Vec<Numbered>)]) -> Vec<Job> {

@@ -7,7 +7,7 @@ use crate::exec::blame::{Blame, blame};
 use crate::exec::job::CaseResult;
 use crate::exec::pool::Pool;
 use crate::exec::prober::PoolProber;
-use crate::exec::{ProbeError, Signature, ranks};
+use crate::exec::{ProbeError, Signature, ranks, sanitizer};
 use crate::finding::Finding;
 use crate::finding::known::By;
 use crate::finding::store::Effect;
@@ -190,6 +190,11 @@ fn telling<'a>(
 /// Files a shrunk case, with what the other value seeds and the ranks say.
 fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Result<Found, CampaignError> {
     let mut shrunk = shrunk.clone();
+    if c.options.sanitizer
+        && let Some(text) = sanitizer::sharpen(c.pool, &shrunk.minimal, c.options.seed, &mut shrunk.verdict)?
+    {
+        c.note(id, text);
+    }
     let more = facts::other_seeds(c.pool, &[], c.options.seed, c.options.gap_rule, &mut shrunk)
         .and_then(|()| ranks::sweep(c.pool, &shrunk.minimal, c.options.seed, c.options.gap_rule));
     // What was found is filed before an interruption ends the run.

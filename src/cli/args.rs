@@ -399,6 +399,9 @@ pub struct Exec {
     /// Reads between the rows of an operand are failures too
     #[arg(long)]
     pub strict_gaps: bool,
+    /// Ask NVIDIA's compute-sanitizer for the exact byte of a fault on a GPU, once it is shrunk
+    #[arg(long)]
+    pub sanitizer: bool,
     /// Print less
     #[arg(short, long)]
     pub quiet: bool,

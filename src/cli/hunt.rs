@@ -6,6 +6,7 @@ use super::output;
 use super::resume::{self, Named};
 use super::session::{Request, Session, Subject};
 use crate::campaign::{Campaign, CampaignError, NotResumed, Options, State};
+use crate::device::Device;
 use crate::exec::ProbeError;
 use crate::exec::ranks::ONLY_RANK;
 use crate::finding::known::Warning;
@@ -17,6 +18,7 @@ use crate::report::status::{self, Doing, STATUS_FORMAT, Standing, StatusFile};
 use crate::report::stdout::aside;
 use crate::search::corpus;
 use crate::search::{self, Generator, Shard, SpanLimits};
+use crate::target::load;
 use crate::worker::layout::least_moat;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -226,6 +228,9 @@ fn generator(session: &Session, hunt: &Hunt, knobs: BTreeMap<String, Vec<Value>>
     Ok(generator.map_err(Failure::usage)?.with_shard(hunt.shard))
 }
 
+/// Groups of cases on a GPU that run before those that failed are looked into.
+const GPU_STRETCH: usize = 8;
+
 /// The knobs that cases draw from. Which rank plays is evidence about a case, not another code path.
 fn knobs(session: &Session) -> Result<BTreeMap<String, Vec<Value>>, Failure> {
     let plainest = session.problem().plainest().ok_or_else(|| Failure::usage("no case satisfies all restrictions"))?;
@@ -267,6 +272,12 @@ fn options(session: &Session, hunt: &Hunt, cases: Option<u64>, start: &Start) ->
         profile: output::profile_word(hunt.profile).to_owned(),
         pins: session.pins.clone(),
         repeat: hunt.repeat,
+        stretch: match load::device(&session.target) {
+            Device::Cpu => usize::MAX,
+            // A fault costs a third of a second.
+            Device::Cuda => GPU_STRETCH,
+        },
+        sanitizer: hunt.exec.sanitizer,
         keep_placement: hunt.placement.is_some(),
     }
 }

@@ -34,16 +34,18 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
     let subject = subject(&input, given.as_ref())?;
     let changed = override_params(&mut input, args);
     let filed = input.finding.as_ref().map(|f| f.facts().clone());
-    let target = match (&args.target, &input.target) {
-        (Some(word), _) => word.clone(),
-        _ if input.manifest.is_some() => "auto".to_owned(),
-        (None, Some(spec)) => library_of(spec, filed.as_ref()),
-        (None, None) => "auto".to_owned(),
-    };
     let lib = match &args.library.lib[..] {
         [] => None,
         [lib] => Some(lib.clone()),
         _ => return Err(Failure::usage("name one --lib; only run compares several")),
+    };
+    let target = match (&args.target, &input.target) {
+        (Some(word), _) => word.clone(),
+        _ if input.manifest.is_some() => "auto".to_owned(),
+        // What --lib names takes the place of the finding's library; its settings stay.
+        (None, Some(spec)) if lib.is_some() => spec.clone().with_library(None).to_string(),
+        (None, Some(spec)) => library_of(spec, filed.as_ref()),
+        (None, None) => "auto".to_owned(),
     };
     let library = super::args::Library { lib, int_width: args.library.int_width };
     let session = Session::open(Request {
@@ -60,7 +62,7 @@ pub fn open(args: &RunArgs, profile: Profile, time: Option<Duration>) -> Result<
     for (name, value) in &args.knob {
         input.knobs.insert(name.clone(), Value::from_word(value));
     }
-    if let Some(filed) = &filed {
+    if let Some(filed) = filed.as_ref().filter(|_| !changed.is_empty()) {
         follow(&mut input, &filed.minimal.params, &changed, session.problem());
     }
     let case = input.case(session.problem(), Placement::END);

@@ -131,7 +131,7 @@ impl Session {
 
         let spec = worker_spec(&request, &problem, &target)?;
         let settings = Settings {
-            jobs: jobs(request.exec, request.subject.manifest().and_then(|m| m.workers)),
+            jobs: jobs(request.exec, request.subject.manifest().and_then(|m| m.workers), load::device(&spec.target)),
             caps: Caps { work: request.exec.max_work.unwrap_or(Caps::default().work), memory: request.exec.max_memory },
             case_timeout: spec.case_timeout,
             until: request.time.map(|t| started + t),
@@ -340,16 +340,19 @@ fn worker_spec(request: &Request<'_>, problem: &Problem, target: &TargetSpec) ->
             .then(|| data_limit(exec.max_memory, target)),
         start_timeout: exec.start_timeout.or(manifest.map(|m| m.start_timeout)).unwrap_or(START_TIMEOUT),
         case_timeout: exec.case_timeout.or(manifest.map(|m| m.case_timeout)).unwrap_or(CASE_TIMEOUT),
+        wrapper: vec![],
         env: vec![],
         foreign: manifest.map(|m| Foreign::new(Arc::clone(m), exec.strict_gaps)),
     })
 }
 
 /// Workers side by side; never more than the target allows.
-fn jobs(exec: &Exec, most: Option<usize>) -> usize {
+fn jobs(exec: &Exec, most: Option<usize>, device: Device) -> usize {
+    // The driver maps for one process at a time.
+    let most_jobs = if device == Device::Cuda { 4 } else { 8 };
     let wanted = match exec.jobs {
         Some(n) => usize::from(n),
-        None => std::thread::available_parallelism().map_or(1, |n| n.get().min(8)),
+        None => std::thread::available_parallelism().map_or(1, |n| n.get().min(most_jobs)),
     };
     wanted.min(most.unwrap_or(usize::MAX))
 }

@@ -5,6 +5,7 @@ mod elf;
 pub mod gpu_fault;
 pub mod kernel_log;
 mod maps;
+pub mod sanitizer;
 pub mod symbol;
 
 pub use gpu_fault::GpuFault;

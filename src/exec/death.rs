@@ -45,7 +45,9 @@ pub fn on_device(told: &GpuFault, placed: Option<(&Layout, usize, &Instance)>) -
         (Some(address), Some((layout, index, instance))) => layout.locate(index, instance, address),
         _ => None,
     };
-    Verdict::Fault(Fault { address: told.address, access: told.access, hit, code: None, channel: told.channel.clone() })
+    let page = (told.grain > 1).then_some(told.grain);
+    let channel = told.channel.clone();
+    Verdict::Fault(Fault { address: told.address, page, access: told.access, hit, code: None, channel })
 }
 
 fn memory(signal: i32, raw: Option<&RawFault>, hello: &Hello, placed: Option<(&Layout, usize, &Instance)>) -> Verdict {
@@ -72,5 +74,12 @@ fn memory(signal: i32, raw: Option<&RawFault>, hello: &Hello, placed: Option<(&L
         (Some(address), Some((layout, index, instance))) => layout.locate(index, instance, address),
         _ => None,
     };
-    Verdict::Fault(Fault { address: raw.address, access: raw.access, hit, code, channel: format!("{name} handler") })
+    Verdict::Fault(Fault {
+        address: raw.address,
+        page: None,
+        access: raw.access,
+        hit,
+        code,
+        channel: format!("{name} handler"),
+    })
 }

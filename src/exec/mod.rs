@@ -20,6 +20,7 @@ pub mod prober;
 pub mod process;
 pub mod protocol;
 pub mod ranks;
+pub mod sanitizer;
 pub mod selftest;
 pub mod signature;
 pub mod spawn;

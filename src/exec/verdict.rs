@@ -53,6 +53,9 @@ pub struct Hit {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     pub address: Option<u64>,
+    /// Where the address is that of a page in which the access lies: bytes of the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u64>,
     pub access: Option<Access>,
     pub hit: Option<Hit>,
     /// Module, offset and symbol of the faulting instruction.

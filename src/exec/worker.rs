@@ -15,8 +15,9 @@ use crate::problem::{Knobs, Value};
 use crate::target::TargetSpec;
 use crate::worker::oracle::{BREAK_VARIABLE, DEADLINE};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ pub struct WorkerSpec {
     pub start_timeout: Duration,
     /// How long one case may take.
     pub case_timeout: Duration,
+    /// What starts the program, where it does not start itself: a tool and its arguments.
+    pub wrapper: Vec<OsString>,
     /// Variables added to the environment of workers.
     pub env: Vec<(String, String)>,
     /// A program of somebody else, which is started instead of this one.
@@ -150,7 +153,11 @@ impl Starting {
         let setup = |e: &dyn std::fmt::Display| WorkerError::Setup(e.to_string());
         let (channel, theirs) = LineChannel::pair().map_err(|e| setup(&e))?;
         let intent = IntentPage::create().map_err(|e| setup(&e))?;
-        let mut child = ChildSpec::new(&spec.program);
+        let mut child = ChildSpec::new(spec.wrapper.first().map_or(spec.program.as_path(), |tool| Path::new(tool)));
+        if !spec.wrapper.is_empty() {
+            child.args.extend(spec.wrapper[1..].iter().cloned());
+            child.args.push(spec.program.clone().into());
+        }
         child.args.extend([WORKER_COMMAND, "--problem", &spec.problem, "--target"].map(Into::into));
         child.args.push(spec.target.to_string().into());
         child.args.extend(["--arena".into(), spec.arena_bytes.to_string().into()]);

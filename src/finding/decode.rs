@@ -151,6 +151,7 @@ fn fault(problem: &Problem, minimal: &Case, f: stored::Fault) -> Result<Fault, S
     });
     Ok(Fault {
         address: address.transpose()?,
+        page: f.page_bytes.map(u64::from),
         access: f.access.map(|a| ACCESS.value(&a)).transpose()?,
         hit: f.hit.map(|h| hit(problem, minimal, h)).transpose()?,
         code: f.code,

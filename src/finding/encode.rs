@@ -107,6 +107,7 @@ fn evidence(problem: &Problem, facts: &Facts, file: &mut stored::File) {
             file.fault = Some(stored::Fault {
                 access: f.access.map(|a| ACCESS.word(a)),
                 address: f.address.map(|a| format!("{a:#x}")),
+                page_bytes: f.page.and_then(|p| u32::try_from(p).ok()),
                 code: f.code.clone(),
                 channel: f.channel.clone(),
                 hit: f.hit.as_ref().map(|h| hit(problem, values, h)),

@@ -77,6 +77,8 @@ pub struct Fault {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_bytes: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     pub channel: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

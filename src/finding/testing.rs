@@ -39,6 +39,7 @@ pub fn atlas() -> Facts {
         seed: 42,
         verdict: Verdict::Fault(Fault {
             address: Some(0x7e51_0000_1000),
+            page: None,
             access: Some(Access::Read),
             hit: Some(hit),
             code: Some("libatlas.so.3+0x1a2b0 (ATL_sgemm)".into()),
@@ -124,7 +125,10 @@ fn any_verdict(problem: &Arc<Problem>) -> impl Strategy<Value = Verdict> + use<>
     let access = || prop::option::of(prop::sample::select(vec![Access::Read, Access::Write]));
     let hit = || prop::option::of(any_hit(problem));
     let fault = (any::<Option<u64>>(), access(), hit(), any::<Option<String>>(), any::<String>()).prop_map(
-        |(address, access, hit, code, channel)| Verdict::Fault(Fault { address, access, hit, code, channel }),
+        |(address, access, hit, code, channel)| {
+            let page = address.filter(|a| a % 3 == 0).map(|_| 4096);
+            Verdict::Fault(Fault { address, page, access, hit, code, channel })
+        },
     );
     let kind = prop::sample::select(vec![WrongKind::Value, WrongKind::Unwritten, WrongKind::Stray]);
     let first = prop::collection::vec(any::<i64>(), 0..4);

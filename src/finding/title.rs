@@ -33,6 +33,10 @@ fn after(facts: &Facts) -> String {
 fn what(facts: &Facts) -> String {
     match &facts.verdict {
         Verdict::Fault(f) => match &f.hit {
+            Some(hit) if f.page.is_some() => {
+                let (page, with) = (f.page.unwrap_or(0), if hit.from_edge == 0 { "with " } else { "" });
+                format!("{} in the page of {page} bytes that begins {with}{}", verb(f.access), place(facts, hit))
+            }
             Some(hit) => format!("{} {}", verb(f.access), place(facts, hit)),
             None => match f.address {
                 Some(a) => format!("{} {a:#x}, an address near no operand", verb(f.access)),

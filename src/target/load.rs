@@ -23,9 +23,9 @@ pub const DEVICE_SETTING: &str = "device";
 pub fn load_cuda(spec: &TargetSpec, problem: &Problem, gpu: &Rc<Gpu>) -> Result<Box<dyn Target>, String> {
     match spec.family.as_str() {
         "selftest" => Ok(Box::new(cuda::SelfTest::load(spec, problem, gpu)?)),
+        cuda::kernel::FAMILY => Ok(Box::new(cuda::Kernel::load(spec, problem, gpu)?)),
         cuda::cublas::FAMILY => Ok(Box::new(cuda::Cublas::load(spec, problem, gpu)?)),
         cuda::cublaslt::FAMILY => Ok(Box::new(cuda::CublasLt::load(spec, problem, gpu)?)),
-        cuda::kernel::FAMILY => Ok(Box::new(cuda::Kernel::load(spec, problem, gpu)?)),
         other => Err(format!("there is no target family '{other}'; see `shrinkfault targets` for the names")),
     }
 }
@@ -44,15 +44,11 @@ pub fn load(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Res
     };
     match spec.family.as_str() {
         "cblas" => Ok(Box::new(cblas::Adapter::load(spec, problem, int_width)?)),
-        _ if int_width.is_some() => Err(no_width(spec)),
+        _ if int_width.is_some() => Err(format!("'{spec}' has no integer width to name; leave out --int-width")),
         "selftest" => Ok(Box::new(selftest::SelfTest::load(spec, problem)?)),
         "sim" => sim::load(spec, problem),
         other => Err(format!("there is no target family '{other}'; see `shrinkfault targets` for the names")),
     }
-}
-
-fn no_width(spec: &TargetSpec) -> String {
-    format!("'{spec}' has no integer width to name; leave out --int-width")
 }
 
 /// Whether a spec names a target of the problem; opens no library.
@@ -61,7 +57,6 @@ fn no_width(spec: &TargetSpec) -> String {
 /// One sentence, as [`load`].
 pub fn check(spec: &TargetSpec, problem: &Problem, int_width: Option<u32>) -> Result<(), String> {
     match spec.family.as_str() {
-        _ if device(spec) == Device::Cuda && int_width.is_some() => Err(no_width(spec)),
         _ if device(spec) == Device::Cuda => cuda::check(spec, problem),
         "cblas" => cblas::Adapter::check(spec, problem),
         _ => load(spec, problem, int_width).map(drop),
@@ -80,7 +75,7 @@ pub fn call_text(spec: &TargetSpec, problem: &Problem, case: &Case) -> Option<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::{Builtin, Placement};
+    use crate::problem::Builtin;
 
     #[test]
     fn what_cannot_be_loaded_is_a_sentence() {
@@ -97,36 +92,5 @@ mod tests {
         assert!(refused("selftest", &allgather, None).contains("allgather"));
         assert!(refused("selftest", &gemm, Some(64)).contains("--int-width"));
         assert!(refused("cblas", &gemm, Some(16)).contains("16"));
-    }
-    #[test]
-    fn libraries_of_a_gpu_are_known_without_one() {
-        let gemm = Builtin::find("gemm").unwrap().problem();
-        let allgather = Builtin::find("allgather").unwrap().problem();
-        for family in ["cublas", "cublaslt"] {
-            let check = |spec: &str, problem, width| check(&spec.parse().unwrap(), problem, width);
-            let named = format!("{family}@/opt/lib.so.13");
-            assert_eq!(device(&named.parse().unwrap()), Device::Cuda);
-            assert_eq!(check(family, &gemm, None), Ok(()));
-            assert_eq!(check(&named, &gemm, None), Ok(()));
-            for (spec, problem, width, says) in [
-                (family.to_owned(), &allgather, None, "allgather"),
-                (format!("{family}:x"), &gemm, None, "no model"),
-                (format!("{family},core=sm_90"), &gemm, None, "no settings"),
-                (family.to_owned(), &gemm, Some(64), "--int-width"),
-            ] {
-                let why = check(&spec, problem, width).unwrap_err();
-                assert!(why.contains(says) && !why.contains('\n'), "{why}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_case_of_a_library_of_a_gpu_has_a_text_and_one_of_a_model_has_none() {
-        let gemm = Builtin::find("gemm").unwrap().problem();
-        let case = Case { params: gemm.plainest().unwrap(), knobs: Default::default(), placement: Placement::END };
-        let text = |spec: &str| call_text(&spec.parse().unwrap(), &gemm, &case);
-        assert!(text("cublas").unwrap().starts_with("cublasGemmEx(handle, "));
-        assert!(text("cublaslt@/opt/lib.so").unwrap().starts_with("cublasLtMatmul(lt, "));
-        assert_eq!(text("sim:clean"), None);
     }
 }

@@ -151,7 +151,7 @@ fn fault(evidence: Evidence, told: &Told, instance: &Instance, foreign: &Foreign
         );
         return Verdict::Skipped { detail, state: false };
     }
-    Verdict::Fault(Fault { address: evidence.address, access: evidence.access, hit, code: None, channel })
+    Verdict::Fault(Fault { address: evidence.address, page: None, access: evidence.access, hit, code: None, channel })
 }
 
 /// Whether a correct run may read there.

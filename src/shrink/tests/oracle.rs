@@ -59,6 +59,7 @@ pub const PASS: Verdict = Verdict::Pass { sample: None };
 pub fn fault(operand: &str, access: Access, place: Place) -> Verdict {
     Verdict::Fault(Fault {
         address: None,
+        page: None,
         access: Some(access),
         hit: Some(Hit { operand: operand.into(), copy: 0, place, from_base: 0, from_edge: 0 }),
         code: None,

@@ -30,22 +30,25 @@ pub fn check(spec: &TargetSpec, problem: &Problem) -> Result<(), String> {
     match spec.family.as_str() {
         "selftest" => selftest::check(spec, problem),
         kernel::FAMILY => kernel::check(spec, problem),
-        cublas::FAMILY | cublaslt::FAMILY => blas::check(spec, problem),
+        family if FAMILIES.contains(&family) => blas::check(spec, problem),
         other => Err(format!("target family '{other}' does not run on a GPU; leave out device=cuda")),
     }
 }
 
 /// Card and driver, for the environment of a finding.
-fn identity(gpu: &Gpu) -> Vec<(String, String)> {
-    let (major, minor) = (gpu.driver_version / 1000, gpu.driver_version % 1000 / 10);
-    let (cc_major, cc_minor) = gpu.capability;
-    let mut all = vec![
-        ("gpu".to_owned(), format!("{}, compute capability {cc_major}.{cc_minor}", gpu.name)),
-        ("cuda driver".to_owned(), format!("CUDA {major}.{minor}")),
-    ];
+fn card_facts(gpu: &Gpu) -> Vec<(String, String)> {
+    let ((major, minor), driver) = (gpu.capability, gpu.driver_version);
+    let mut facts: Vec<(String, String)> = [
+        // What picks the code beside the shape.
+        ("core", format!("sm_{major}{minor}")),
+        ("gpu", gpu.name.clone()),
+        ("driver", format!("CUDA {}.{}", driver / 1000, driver % 1000 / 10)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
     let module = std::fs::read_to_string("/sys/module/nvidia/version").ok();
-    all.extend(module.map(|version| ("nvidia kernel module".to_owned(), version.trim().to_owned())));
-    all
+    facts.extend(module.map(|version| ("driver version".to_owned(), version.trim().to_owned())));
+    facts
 }
 
 /// The first 16 digits of a file's SHA-256, or why there is none.

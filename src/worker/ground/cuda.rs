@@ -259,7 +259,7 @@ impl CudaGround {
             fault.address = Some(said.page);
             fault.grain = kernel_log::PAGE_BYTES;
             fault.access = said.access;
-            fault.channel.push_str(" and the kernel's log (Xid 31)");
+            fault.channel.push_str(", page from the kernel's log (Xid 31)");
         }
         Loss::Fault(fault)
     }

@@ -2,7 +2,7 @@
 
 use crate::device::cuda::Gpu;
 use crate::target::cblas::file_facts;
-use crate::target::cuda::identity;
+use crate::target::cuda::card_facts;
 use std::path::Path;
 
 /// Facts for a finding's environment.
@@ -17,14 +17,8 @@ pub struct Identity {
 impl Identity {
     /// Pairs of name and value: the library, its file, the driver and the card.
     pub fn facts(&self, path: &Path, gpu: &Gpu) -> Vec<(String, String)> {
-        let (major, minor) = gpu.capability;
-        let mut facts = vec![
-            ("name".to_owned(), self.name.to_owned()),
-            ("version".to_owned(), self.version.clone()),
-            // What picks the code beside the shape.
-            ("core".to_owned(), format!("sm_{major}{minor}")),
-        ];
-        facts.extend(identity(gpu));
+        let mut facts = vec![("name".to_owned(), self.name.to_owned()), ("version".to_owned(), self.version.clone())];
+        facts.extend(card_facts(gpu));
         facts.extend(file_facts("library", path));
         facts
     }

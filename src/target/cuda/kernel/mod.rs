@@ -215,7 +215,7 @@ impl Target for Kernel {
     }
 
     fn identity(&self) -> Vec<(String, String)> {
-        let mut all = crate::target::cuda::identity(&self.gpu);
+        let mut all = crate::target::cuda::card_facts(&self.gpu);
         let digest = |path: &PathBuf| crate::target::cuda::sha256_of(path);
         all.push(("source".to_owned(), digest(&self.parsed.file.source_path())));
         all.push(("description".to_owned(), digest(&self.parsed.file.path)));
