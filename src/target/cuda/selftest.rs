@@ -39,7 +39,7 @@ pub fn check(spec: &TargetSpec, problem: &Problem) -> Result<(), String> {
 
 impl SelfTest {
     /// # Errors
-    /// One sentence, as [`check`], or where the kernels do not load.
+    /// One sentence, where the problem is not gemm or the spec says more than the family, or where the kernels do not load.
     pub fn load(spec: &TargetSpec, problem: &Problem, gpu: &Rc<Gpu>) -> Result<SelfTest, String> {
         check(spec, problem)?;
         let module = kernels::SELFTEST.load(gpu)?;
