@@ -171,7 +171,7 @@ pub(super) fn sparse(instance: &Instance, seed: u64) -> Gemm {
     let dtype = instance.view(out).and_then(|v| v.dtype).unwrap_or(Dtype::F32);
     let number = |name: &str| instance.word(name).parse::<i64>().unwrap_or(1);
     let k = instance.get("k");
-    // The multipliers of a Hopper add the products of 8-bit floats in 14 bits (arXiv:2412.19437, section 3.5.2).
+    // The multipliers of a Hopper add the products of 8-bit floats in 14 bits (arXiv:2412.19437, section 3.3).
     let short = instance.view(A).and_then(|v| v.dtype).is_some_and(|a| matches!(a, Dtype::F8e4m3 | Dtype::F8e5m2));
     let exact = 1i64 << dtype.exact_bits().min(if short { 12 } else { 40 });
     let terms = ((exact - LARGEST) / (LARGEST * LARGEST * LARGEST)).max(1);

@@ -84,8 +84,8 @@ impl Plan {
     /// One sentence, where the case is not valid.
     pub fn check(self, gemm: &Gemm) -> Result<(), String> {
         let function = self.function();
-        // "CUBLAS_COMPUTE_32I [...] only supported with all pointers A[i], B[i] aligned to at least 4 bytes and lda, ldb being
-        // multiples of 4."
+        // The documentation of cublasGemmEx has CUBLAS_COMPUTE_32I only with A and B aligned to 4 bytes and lda and ldb multiples
+        // of 4.
         if gemm.of.compute == Compute::I32 {
             for (name, side) in [("A", gemm.a), ("B", gemm.b)] {
                 if !is_aligned(side, gemm.batch, 4) || side.leading % 4 != 0 {
@@ -101,8 +101,8 @@ impl Plan {
         if gemm.batch > MOST_POINTERS {
             return Err(format!("batch={}: at most {MOST_POINTERS} pointers are listed", gemm.batch));
         }
-        // "Pointers [...] must be properly aligned to avoid misaligned memory access errors. [...] if k%8==0 then ensure
-        // intptr_t(ptr) % 16 == 0, if k%2==0 then ensure intptr_t(ptr) % 4 == 0", where the multipliers for matrices are used.
+        // The documentation of cublasGemmBatchedEx asks for pointers aligned to 16 bytes where 8 divides k and to 4 where 2 does,
+        // where the multipliers for matrices are used: misaligned accesses are the caller's fault otherwise.
         let bytes = match gemm.k {
             k if k % 8 == 0 => 16,
             k if k % 2 == 0 => 4,
