@@ -12,6 +12,8 @@ pub enum Agreement {
     Full,
     /// Up to two passing cases cross it: the fault may end again, or be silent by chance.
     Mostly,
+    /// Every failing case crosses its line; passing ones may, too: only some shapes may take the kernel that fails.
+    Unrefuted,
 }
 
 const TOLERATED: u32 = 2;
@@ -43,6 +45,7 @@ impl Threshold {
         let tolerated = match agreement {
             Agreement::Full => 0,
             Agreement::Mostly => TOLERATED,
+            Agreement::Unrefuted => u32::MAX,
         };
         self.bad_below == 0 && self.good_above <= tolerated && self.elsewhere <= ELSEWHERE
     }

@@ -72,27 +72,34 @@ fn hints(e: &mut Engine, line: &Line, low: i64, high: i64, by: &'static str) -> 
             continue;
         }
         match probe(e, line, v, by)? {
-            Seen::Bad => {
-                // A hint that is right has its passing neighbour: one cheap probe ends the search.
-                let below = line.round_down(v - 1).filter(|b| *b > good);
-                if let Some(below) = below
-                    && matches!(probe(e, line, below, by)?, Seen::Pass | Seen::Other)
-                {
-                    good = below;
-                }
-                return Ok((good, v));
-            }
+            Seen::Bad => return Ok((neighbour(e, line, good, v, by)?, v)),
             Seen::Pass | Seen::Other => good = v,
             Seen::Nothing | Seen::Invalid => {}
         }
     }
+    // Where only some shapes take the kernel that fails, every hypothesis has cases beyond its line that pass.
+    let others = e.beliefs.crossings(e.problem, line, good, high, Agreement::Unrefuted);
+    for v in others.keys().copied().filter(|v| *v < high && !crossings.contains_key(v)) {
+        match probe(e, line, v, by)? {
+            Seen::Bad => return Ok((neighbour(e, line, good, v, by)?, v)),
+            Seen::Pass | Seen::Other => good = good.max(v),
+            Seen::Nothing | Seen::Invalid => {}
+        }
+    }
     // The failing value is the end of the range; often it already sits on its line.
-    if let Some(below) = line.round_down(high - 1).filter(|b| *b > good && crossings.contains_key(&high))
-        && matches!(probe(e, line, below, by)?, Seen::Pass | Seen::Other)
-    {
-        good = below;
+    let on_line = crossings.contains_key(&high) || others.contains_key(&high);
+    if on_line {
+        good = neighbour(e, line, good, high, by)?;
     }
     Ok((good, high))
+}
+
+/// A hint that is right has its passing neighbour: one cheap probe ends the search. The value that is taken as passing.
+fn neighbour(e: &mut Engine, line: &Line, good: i64, bad: i64, by: &'static str) -> Result<i64, ProbeError> {
+    match line.round_down(bad - 1).filter(|below| *below > good) {
+        Some(below) if matches!(probe(e, line, below, by)?, Seen::Pass | Seen::Other) => Ok(below),
+        _ => Ok(good),
+    }
 }
 
 /// Boundary inside the failing value's class, then in single steps within the last window.
