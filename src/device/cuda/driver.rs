@@ -44,10 +44,11 @@ impl CudaError {
         .any(|known| *known as u32 == self.code)
     }
 
-    /// Whether the status says that an access was bad; the other sticky ones are crashes.
+    /// Whether the status says that an access left its memory; the other sticky ones are crashes, that of a misaligned address
+    /// too.
     pub fn is_memory(&self) -> bool {
         use CUresult::*;
-        let memory = [CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE];
+        let memory = [CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE];
         memory.iter().any(|known| *known as u32 == self.code)
     }
 

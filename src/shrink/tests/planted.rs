@@ -1,10 +1,11 @@
 use super::super::order::Key;
 use super::super::{Options, ShrinkEvent, Shrunk, Strategy, shrink};
-use super::oracle::Oracle;
+use super::oracle::{Oracle, PASS, fault};
 use super::rules::{Call, KINDS, Rule, draw};
 use super::starts::{least, ugly};
-use crate::exec::{Signature, Verdict};
-use crate::problem::{Case, Problem};
+use crate::device::Access;
+use crate::exec::{Place, Signature, Verdict};
+use crate::problem::{Case, Placement, Problem, Value};
 use crate::target::sim::testing::modelled_gemm;
 use std::collections::HashMap;
 
@@ -131,4 +132,26 @@ fn hints_end_far_fewer_processes_than_plain_bisection_on_wraps() {
         let (_, _, plain) = campaign(kind, 20, Strategy::PlainBisection);
         assert!(hinted * 2 < plain, "{kind}: {hinted} against {plain}");
     }
+}
+
+/// As a kernel for one column, which takes four elements at a time: most cases beyond its line pass.
+#[test]
+fn the_line_of_a_kernel_that_few_shapes_take_is_found_without_a_bisection() {
+    let problem = modelled_gemm();
+    let get = |case: &Case, name: &str| i128::from(case.params[problem.param(name).unwrap()]);
+    let named = [("m", 4), ("n", 1), ("k", 214), ("lda", 1_704_110_550), ("ldb", 214), ("ldc", 30)];
+    let named = named.iter().map(|(n, v)| ((*n).to_owned(), Value::Int(*v))).collect();
+    let start =
+        Case { params: problem.complete(&named).unwrap(), knobs: Default::default(), placement: Placement::END };
+    let mut oracle = Oracle::new(|case: &Case, _| {
+        let (m, n, k, lda) = (get(case, "m"), get(case, "n"), get(case, "k"), get(case, "lda"));
+        let taken = get(case, "transA") == 0 && n == 1 && m >= 2 && k % 4 != 0;
+        if taken && (k - 1) * lda >= 1 << 31 { fault("A", Access::Read, Place::Far) } else { PASS }
+    });
+    // That of an H200: a pass is cheap enough for thousands of them.
+    oracle.ratio = 400.0;
+    let shrunk = shrink(&problem, &start, None, &mut oracle, &Options::default(), &mut |_| {}).unwrap();
+    let least: i128 = (get(&shrunk.minimal, "k") - 1) * get(&shrunk.minimal, "lda");
+    assert_eq!((get(&shrunk.minimal, "m"), get(&shrunk.minimal, "n"), least), (2, 1, 1 << 31));
+    assert!(shrunk.probes.passed < 600, "{:?}", shrunk.probes);
 }
