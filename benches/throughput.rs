@@ -1,10 +1,11 @@
 //! Cases a second of a worker that lives on, against a fork per case and an exec per case, on the same cases.
 //!
-//! The list is what a hunt generates, without a corpus: half under the strided profile, half under the packed one. All
+//! The lists are what a hunt generates, without a corpus, under the packed profile and under the strided one. All
 //! three ways run the same worker code; a fork has its target loaded and its arena reserved already, an exec has not. The
 //! cases of a layout share its pages in the persistent worker; a process of its own maps the pages of its case alone.
-//! A process per case is measured on some layouts of the list, and its rate divided by that of the persistent worker on
-//! those very cases: a few large cases weigh more than many small ones, so another selection has another rate.
+//! A process per case is measured on some layouts of each list, between two runs of the persistent worker on those very
+//! cases: the ratio of cases a second is to the two together. A few large cases weigh more than many small ones, so
+//! another selection has another rate.
 
 mod common;
 
@@ -24,9 +25,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const SEED: u64 = 1;
-/// One layout in so many of the list is run with a fork per case, with an exec per case.
-const FORKED: usize = 8;
-const EXECUTED: usize = 32;
+/// One layout in so many of a list is run with a process per case.
+const ALONE: usize = 8;
 
 struct Silent;
 
@@ -42,13 +42,14 @@ impl Listener for Silent {
 
 fn main() {
     print_machine();
-    let rounds = option("--rounds").unwrap_or(4);
+    let rounds = option("--rounds").unwrap_or(8);
     let mut table = vec![row(&[
         &"target",
         &"cases",
         &"way",
         &"cases/s",
         &"of persistent",
+        &"persistent is",
         &"entries remapped per case",
         &"not passed",
     ])];
@@ -68,20 +69,35 @@ fn measure(one: &Pool, target: &str, rounds: u64, table: &mut Vec<Vec<String>>) 
     let (strided, packed) = (of(Profile::Strided, 0), of(Profile::Packed, 1 << 32));
     // One layout of each in turn.
     let mixed: Vec<Job> = strided.iter().zip(&packed).flat_map(|(s, p)| [s.clone(), p.clone()]).collect();
-    let base = persistent(one, target, "mixed", "persistent, 1 worker", &mixed, None, table);
+    let base = persistent(one, target, "mixed", "persistent, 1 worker", &mixed, None, table).rate();
     if let Ok(two) = pool(target, 2) {
         persistent(&two, target, "mixed", "persistent, 2 workers", &mixed, Some(base), table);
     }
-    persistent(one, target, "strided", "persistent, 1 worker", &strided, Some(base), table);
-    persistent(one, target, "packed", "persistent, 1 worker", &packed, Some(base), table);
-    for (way, every, run) in [("fork per case", FORKED, forked as Alone), ("exec per case", EXECUTED, executed)] {
-        // From the middle of a stretch: the first layouts of a hunt are small. An odd step takes strided and packed ones.
-        let some: Vec<Job> = mixed.iter().skip(every / 2).step_by(every + 1).cloned().collect();
-        alone(one, target, way, &some, table, run);
+    for (name, list) in [("strided", strided), ("packed", packed)] {
+        persistent(one, target, name, "persistent, 1 worker", &list, Some(base), table);
+        // From the middle of a stretch: the first layouts of a hunt are small.
+        let some: Vec<Job> = list.into_iter().skip(ALONE / 2).step_by(ALONE).collect();
+        let name = format!("{name}, some");
+        for (way, run) in [("fork per case", forked as Alone), ("exec per case", executed)] {
+            alone(one, target, &name, way, &some, table, run);
+        }
     }
 }
 
-/// Runs whole layouts on a pool; cases a second.
+/// Cases and the seconds that they took.
+#[derive(Clone, Copy)]
+struct Took {
+    cases: usize,
+    seconds: f64,
+}
+
+impl Took {
+    fn rate(self) -> f64 {
+        self.cases as f64 / self.seconds
+    }
+}
+
+/// Runs whole layouts on a pool.
 fn persistent(
     pool: &Pool,
     target: &str,
@@ -90,26 +106,26 @@ fn persistent(
     jobs: &[Job],
     base: Option<f64>,
     table: &mut Vec<Vec<String>>,
-) -> f64 {
+) -> Took {
     pool.run(&jobs[..jobs.len().min(4)], &|_| {});
     let before = pool.counters.remapped.load(Ordering::Relaxed);
     let began = Instant::now();
     let (results, error) = pool.run(jobs, &|_| {});
-    let rate = count(jobs) as f64 / began.elapsed().as_secs_f64();
+    let took = Took { cases: count(jobs), seconds: began.elapsed().as_secs_f64() };
     assert!(error.is_none(), "{target}: {error:?}");
     let remapped = (pool.counters.remapped.load(Ordering::Relaxed) - before) as f64 / count(jobs) as f64;
     let other = results.iter().flatten().filter(|r| !r.verdict.is_pass()).count();
-    let share = base.map_or("1".to_owned(), |b| format!("{:.3}", rate / b));
-    let other = format!("{other} of {}", count(jobs));
-    table.push(row(&[&target, &cases, &way, &format!("{rate:.0}"), &share, &format!("{remapped:.1}"), &other]));
-    rate
+    let share = base.map_or("1".to_owned(), |b| format!("{:.3}", took.rate() / b));
+    let (rate, other) = (format!("{:.0}", took.rate()), format!("{other} of {}", count(jobs)));
+    table.push(row(&[&target, &cases, &way, &rate, &share, &"", &format!("{remapped:.1}"), &other]));
+    took
 }
 
 /// Runs lines of one case each, every one in a process of its own; how many gave no answer.
 type Alone = fn(&str, &[LayoutLine]) -> usize;
 
-fn alone(pool: &Pool, target: &str, way: &str, jobs: &[Job], table: &mut Vec<Vec<String>>, run: Alone) {
-    let base = persistent(pool, target, "mixed, some", "persistent, 1 worker", jobs, None, table);
+fn alone(pool: &Pool, target: &str, cases: &str, way: &str, jobs: &[Job], table: &mut Vec<Vec<String>>, run: Alone) {
+    let before = persistent(pool, target, cases, "persistent, 1 worker", jobs, None, table);
     let line = |seed: u64, id: u64, case: &Case| LayoutLine {
         layout: id,
         cases: vec![WireCase::new(id, seed, pool.problem(), case)],
@@ -121,9 +137,11 @@ fn alone(pool: &Pool, target: &str, way: &str, jobs: &[Job], table: &mut Vec<Vec
     let began = Instant::now();
     let lost = run(target, &lines);
     let rate = lines.len() as f64 / began.elapsed().as_secs_f64();
-    let share = format!("{:.3}", rate / base);
+    let after = persistent(pool, target, cases, "persistent, 1 worker", jobs, Some(before.rate()), table);
+    let both = Took { cases: before.cases + after.cases, seconds: before.seconds + after.seconds }.rate();
+    let (share, times) = (format!("{:.3}", rate / both), format!("{:.1} times as fast", both / rate));
     let lost = format!("{lost} of {} lost", lines.len());
-    table.push(row(&[&target, &"mixed, some", &way, &format!("{rate:.0}"), &share, &"all", &lost]));
+    table.push(row(&[&target, &cases, &way, &format!("{rate:.0}"), &share, &times, &"all", &lost]));
 }
 
 /// One fork per line of a process that is ready; children that did not come back with 0.
