@@ -3,8 +3,8 @@
 //! The lists are what a hunt generates, without a corpus, under the packed profile and under the strided one. All
 //! three ways run the same worker code; a fork has its target loaded and its arena reserved already, an exec has not. The
 //! cases of a layout share its pages in the persistent worker; a process of its own maps the pages of its case alone.
-//! A process per case is measured on some layouts of each list, between two runs of the persistent worker on those very
-//! cases: the ratio of cases a second is to the two together. A few large cases weigh more than many small ones, so
+//! A process per case is measured on some layouts of each list, and so is the persistent worker on those very cases, a few
+//! layouts one way, then the same ones the other way: other work on the machine weighs on both. A few large cases weigh more than many small ones, so
 //! another selection has another rate.
 
 mod common;
@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 const SEED: u64 = 1;
 /// One layout in so many of a list is run with a process per case.
 const ALONE: usize = 8;
+/// Layouts that are run one way before they are run the other way.
+const TURN: usize = 2;
 
 struct Silent;
 
@@ -78,22 +80,48 @@ fn measure(one: &Pool, target: &str, rounds: u64, table: &mut Vec<Vec<String>>) 
         // From the middle of a stretch: the first layouts of a hunt are small.
         let some: Vec<Job> = list.into_iter().skip(ALONE / 2).step_by(ALONE).collect();
         let name = format!("{name}, some");
-        for (way, run) in [("fork per case", forked as Alone), ("exec per case", executed)] {
-            alone(one, target, &name, way, &some, table, run);
-        }
+        alone(one, target, &name, "fork per case", &some, table, forked(target));
+        alone(one, target, &name, "exec per case", &some, table, executed(target));
     }
 }
 
-/// Cases and the seconds that they took.
-#[derive(Clone, Copy)]
-struct Took {
+/// What running some layouts came to.
+#[derive(Clone, Copy, Default)]
+struct Came {
     cases: usize,
     seconds: f64,
+    remapped: u64,
+    not_passed: usize,
 }
 
-impl Took {
+impl Came {
     fn rate(self) -> f64 {
         self.cases as f64 / self.seconds
+    }
+
+    fn of(pool: &Pool, target: &str, jobs: &[Job]) -> Came {
+        let before = pool.counters.remapped.load(Ordering::Relaxed);
+        let began = Instant::now();
+        let (results, error) = pool.run(jobs, &|_| {});
+        let seconds = began.elapsed().as_secs_f64();
+        assert!(error.is_none(), "{target}: {error:?}");
+        let not_passed = results.iter().flatten().filter(|r| !r.verdict.is_pass()).count();
+        let remapped = pool.counters.remapped.load(Ordering::Relaxed) - before;
+        Came { cases: count(jobs), seconds, remapped, not_passed }
+    }
+
+    fn add(&mut self, other: Came) {
+        self.cases += other.cases;
+        self.seconds += other.seconds;
+        self.remapped += other.remapped;
+        self.not_passed += other.not_passed;
+    }
+
+    fn row(self, target: &str, cases: &str, way: &str, base: Option<f64>) -> Vec<String> {
+        let share = base.map_or("1".to_owned(), |b| format!("{:.3}", self.rate() / b));
+        let remapped = format!("{:.1}", self.remapped as f64 / self.cases as f64);
+        let other = format!("{} of {}", self.not_passed, self.cases);
+        row(&[&target, &cases, &way, &format!("{:.0}", self.rate()), &share, &"", &remapped, &other])
     }
 }
 
@@ -106,53 +134,54 @@ fn persistent(
     jobs: &[Job],
     base: Option<f64>,
     table: &mut Vec<Vec<String>>,
-) -> Took {
-    pool.run(&jobs[..jobs.len().min(4)], &|_| {});
-    let before = pool.counters.remapped.load(Ordering::Relaxed);
-    let began = Instant::now();
-    let (results, error) = pool.run(jobs, &|_| {});
-    let took = Took { cases: count(jobs), seconds: began.elapsed().as_secs_f64() };
-    assert!(error.is_none(), "{target}: {error:?}");
-    let remapped = (pool.counters.remapped.load(Ordering::Relaxed) - before) as f64 / count(jobs) as f64;
-    let other = results.iter().flatten().filter(|r| !r.verdict.is_pass()).count();
-    let share = base.map_or("1".to_owned(), |b| format!("{:.3}", took.rate() / b));
-    let (rate, other) = (format!("{:.0}", took.rate()), format!("{other} of {}", count(jobs)));
-    table.push(row(&[&target, &cases, &way, &rate, &share, &"", &format!("{remapped:.1}"), &other]));
-    took
+) -> Came {
+    Came::of(pool, target, &jobs[..jobs.len().min(4)]);
+    let came = Came::of(pool, target, jobs);
+    table.push(came.row(target, cases, way, base));
+    came
 }
 
-/// Runs lines of one case each, every one in a process of its own; how many gave no answer.
-type Alone = fn(&str, &[LayoutLine]) -> usize;
-
-fn alone(pool: &Pool, target: &str, cases: &str, way: &str, jobs: &[Job], table: &mut Vec<Vec<String>>, run: Alone) {
-    let before = persistent(pool, target, cases, "persistent, 1 worker", jobs, None, table);
+/// Layouts on the pool, and `run` on lines of one case each, every one in a process of its own: it gives the number of
+/// those that did not answer.
+fn alone(
+    pool: &Pool,
+    target: &str,
+    cases: &str,
+    way: &str,
+    jobs: &[Job],
+    table: &mut Vec<Vec<String>>,
+    mut run: impl FnMut(&[LayoutLine]) -> usize,
+) {
     let line = |seed: u64, id: u64, case: &Case| LayoutLine {
         layout: id,
         cases: vec![WireCase::new(id, seed, pool.problem(), case)],
         run: vec![id],
         caps: pool.settings().caps,
     };
-    let lines: Vec<LayoutLine> =
-        jobs.iter().flat_map(|j| j.cases.iter().map(move |(id, case)| line(j.seed, *id, case))).collect();
-    let began = Instant::now();
-    let lost = run(target, &lines);
-    let rate = lines.len() as f64 / began.elapsed().as_secs_f64();
-    let after = persistent(pool, target, cases, "persistent, 1 worker", jobs, Some(before.rate()), table);
-    let both = Took { cases: before.cases + after.cases, seconds: before.seconds + after.seconds }.rate();
-    let (share, times) = (format!("{:.3}", rate / both), format!("{:.1} times as fast", both / rate));
-    let lost = format!("{lost} of {} lost", lines.len());
+    let (mut together, mut apart, mut lost) = (Came::default(), 0.0, 0);
+    for jobs in jobs.chunks(TURN) {
+        together.add(Came::of(pool, target, jobs));
+        let each = jobs.iter().flat_map(|j| j.cases.iter().map(move |(id, case)| line(j.seed, *id, case)));
+        let lines: Vec<LayoutLine> = each.collect();
+        let began = Instant::now();
+        lost += run(&lines);
+        apart += began.elapsed().as_secs_f64();
+    }
+    table.push(together.row(target, cases, "persistent, 1 worker", None));
+    let (rate, base) = (together.cases as f64 / apart, together.rate());
+    let (share, times) = (format!("{:.3}", rate / base), format!("{:.1} times as fast", base / rate));
+    let lost = format!("{lost} of {} lost", together.cases);
     table.push(row(&[&target, &cases, &way, &format!("{rate:.0}"), &share, &times, &"all", &lost]));
 }
 
-/// One fork per line of a process that is ready; children that did not come back with 0.
-fn forked(target: &str, lines: &[LayoutLine]) -> usize {
+/// One fork per line of a process that is ready; counts the children that did not come back with 0.
+fn forked(target: &str) -> impl FnMut(&[LayoutLine]) -> usize {
     let builtin = gemm();
     let spec = target.parse().expect("benches name targets that parse");
     let loaded = load::load(&spec, &builtin.problem(), None).expect("a worker has loaded it before");
     let arena = CpuArena::reserve(CpuArena::WANTED_BYTES, 8 << 30).expect("a worker has reserved as much");
     let mut session = Session::new(builtin, loaded, arena, None);
-    let mut lost = 0;
-    for line in lines {
+    let mut failed = move |line: &LayoutLine| {
         // SAFETY: the child runs one line on memory that is its own copy and leaves by `_exit`; the other threads of
         // this process only wait.
         let pid = unsafe { libc::fork() };
@@ -163,20 +192,19 @@ fn forked(target: &str, lines: &[LayoutLine]) -> usize {
         }
         let mut status = 0;
         // SAFETY: `status` outlives the call.
-        lost += usize::from(unsafe { libc::waitpid(pid, &mut status, 0) } != pid || status != 0);
-    }
-    lost
+        unsafe { libc::waitpid(pid, &mut status, 0) != pid || status != 0 }
+    };
+    move |lines| lines.iter().filter(|line| failed(line)).count()
 }
 
-/// One worker process per line; those that gave no answer.
-fn executed(target: &str, lines: &[LayoutLine]) -> usize {
+/// One worker process per line; counts those that gave no answer.
+fn executed(target: &str) -> impl FnMut(&[LayoutLine]) -> usize {
     let (spawner, spec) = (Spawner::start().expect("the pool has started it"), common::spec(target));
-    let interrupt = Interrupt::default();
-    let patience = Duration::from_secs(10);
-    let answered = |line: &LayoutLine| {
+    let (interrupt, patience) = (Interrupt::default(), Duration::from_secs(10));
+    let answered = move |line: &LayoutLine| {
         let mut worker = Starting::start(&spawner, &spec, false).ok()?.ready(&spec, &interrupt).ok()?;
         worker.send(line, patience).ok()?;
         matches!(worker.hear(line.run[0], patience, &interrupt), Ok(Heard::Answer(_))).then_some(())
     };
-    lines.iter().filter(|line| answered(line).is_none()).count()
+    move |lines| lines.iter().filter(|line| answered(line).is_none()).count()
 }

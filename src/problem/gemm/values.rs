@@ -50,6 +50,8 @@ struct Block {
     columns: Range<i64>,
     /// By columns.
     values: Vec<f64>,
+    /// Imaginary parts on their way into `values`.
+    imaginary: Vec<f64>,
     /// Rows, product and shape of `a`.
     held: Option<(Range<i64>, i64, Shape)>,
     a: Factors,
@@ -178,6 +180,15 @@ impl Gemm {
         }
     }
 
+    /// One part of elements of the result whose products are known; `old` is empty where C is not read.
+    fn results(&self, products: &[i32], old: &[i16], out: &mut Vec<f64>) {
+        let (alpha, beta) = (self.alpha as f64, self.beta as f64);
+        let new = products.iter().map(|product| alpha * f64::from(*product));
+        out.clear();
+        out.extend(new);
+        out.iter_mut().zip(old).for_each(|(out, old)| *out += beta * f64::from(*old));
+    }
+
     /// The value of an element of the result whose product is known.
     fn combine(&self, product: (i64, i64), old: (i64, i64)) -> f64 {
         let part = |product: i64, old: i64| (self.alpha * product + self.beta * old) as f64;
@@ -204,18 +215,17 @@ impl Gemm {
         let side = (self.strides[B][1], width);
         self.factors(B, by_place(B, [0, columns.start, z], side, shape == Shape::Columns), &mut block.b);
         let [re, im] = shape.product(height as usize, width as usize, &block.a, &block.b);
-        let part = |of: &[i32], at: usize| of.get(at).map_or(0, |x| i64::from(*x));
-        block.values.clear();
-        if self.beta == 0 {
-            block.values.extend((0..re.len()).map(|at| self.combine((part(&re, at), part(&im, at)), (0, 0))));
-        } else {
+        let mut old = [vec![], vec![]];
+        if self.beta != 0 {
             let first = self.offset(C, [rows.start, columns.start, z]);
             let plate = Plate { first, inner: (self.strides[C][0], height), outer: (self.strides[C][1], width) };
-            let mut old = [vec![], vec![]];
             (0..=usize::from(self.complex)).for_each(|part| self.plate(C, part, plate, &mut old[part]));
-            let before = |of: &[i16], at: usize| of.get(at).map_or(0, |x| i64::from(*x));
-            let old = |at| (before(&old[0], at), before(&old[1], at));
-            block.values.extend((0..re.len()).map(|at| self.combine((part(&re, at), part(&im, at)), old(at))));
+        }
+        self.results(&re, &old[0], &mut block.values);
+        if self.complex {
+            self.results(&im, &old[1], &mut block.imaginary);
+            let parts = block.values.iter_mut().zip(&block.imaginary);
+            parts.for_each(|(value, im)| *value = pack(*value, *im));
         }
         (block.z, block.rows, block.columns) = (z, rows, columns);
         true
