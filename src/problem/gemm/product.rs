@@ -1,4 +1,6 @@
-//! Products of small factors: sums of 16 bits, as many side by side as the plainest vector instructions hold.
+//! Products of small factors: sums of 16 bits, as many side by side as the vector instructions at hand hold.
+
+use multiversion::multiversion;
 
 /// Sums that are formed side by side.
 const LANES: usize = 128;
@@ -75,32 +77,43 @@ impl Shape {
 /// The sums over l of `wide[l][at] * factors[l]` for every `at` below `width`.
 fn side_by_side(wide: &[i16], factors: &[i16], width: usize, mut visit: impl FnMut(usize, i32)) {
     for first in (0..width).step_by(LANES) {
-        let lanes = LANES.min(width - first);
-        let row = |l: usize| &wide[l * width + first..][..lanes];
-        for (part, terms) in factors.chunks(TERMS).enumerate() {
-            let mut sums = [0i16; LANES];
-            let sums = &mut sums[..lanes];
-            let l = part * TERMS;
-            let (steps, rest) = terms.as_chunks::<STEP>();
-            // The sums fit, by TERMS; unchecked ones are what the compiler forms eight at a time.
-            for (step, [f, g, h, i]) in steps.iter().enumerate() {
-                let l = l + step * STEP;
-                let (a, b, c, d) = (row(l), row(l + 1), row(l + 2), row(l + 3));
-                for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                    let two = a.wrapping_mul(*f).wrapping_add(b.wrapping_mul(*g));
-                    let more = c.wrapping_mul(*h).wrapping_add(d.wrapping_mul(*i));
-                    *sum = sum.wrapping_add(two).wrapping_add(more);
-                }
-            }
-            for (at, factor) in rest.iter().enumerate() {
-                let values = row(l + steps.len() * STEP + at);
-                sums.iter_mut().zip(values).for_each(|(sum, a)| *sum = sum.wrapping_add(a.wrapping_mul(*factor)));
-            }
-            sums.iter().enumerate().for_each(|(at, sum)| visit(first + at, i32::from(*sum)));
-        }
+        let mut sums = [0; LANES];
+        let sums = &mut sums[..LANES.min(width - first)];
+        add_lanes(wide, factors, width, first, sums);
+        sums.iter().enumerate().for_each(|(at, sum)| visit(first + at, *sum));
     }
 }
 
+/// Adds the sums of the lanes from `first` on.
+#[multiversion(targets("x86_64+avx2"))]
+fn add_lanes(wide: &[i16], factors: &[i16], width: usize, first: usize, out: &mut [i32]) {
+    let row = |l: usize| &wide[l * width + first..][..out.len()];
+    let mut total = [0i32; LANES];
+    for (part, terms) in factors.chunks(TERMS).enumerate() {
+        let mut sums = [0i16; LANES];
+        let sums = &mut sums[..out.len()];
+        let l = part * TERMS;
+        let (steps, rest) = terms.as_chunks::<STEP>();
+        // The sums fit, by TERMS; unchecked ones are what the compiler forms side by side.
+        for (step, [f, g, h, i]) in steps.iter().enumerate() {
+            let l = l + step * STEP;
+            let (a, b, c, d) = (row(l), row(l + 1), row(l + 2), row(l + 3));
+            for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                let two = a.wrapping_mul(*f).wrapping_add(b.wrapping_mul(*g));
+                let more = c.wrapping_mul(*h).wrapping_add(d.wrapping_mul(*i));
+                *sum = sum.wrapping_add(two).wrapping_add(more);
+            }
+        }
+        for (at, factor) in rest.iter().enumerate() {
+            let values = row(l + steps.len() * STEP + at);
+            sums.iter_mut().zip(values).for_each(|(sum, a)| *sum = sum.wrapping_add(a.wrapping_mul(*factor)));
+        }
+        total.iter_mut().zip(sums).for_each(|(total, sum)| *total += i32::from(*sum));
+    }
+    out.iter_mut().zip(total).for_each(|(out, total)| *out += total);
+}
+
+#[multiversion(targets("x86_64+avx2"))]
 fn dot(row: &[i16], column: &[i16]) -> i32 {
     // Factors of at most 2: the sum fits for any length that memory holds.
     row.iter().zip(column).fold(0i32, |sum, (a, b)| sum.wrapping_add(i32::from(*a) * i32::from(*b)))

@@ -6,6 +6,7 @@ use super::{A, B, C, D};
 use crate::problem::complex::pack;
 use crate::problem::contents::{Along, Contents, by_rows, hash, run};
 use crate::problem::{Dtype, Instance};
+use multiversion::multiversion;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -180,15 +181,6 @@ impl Gemm {
         }
     }
 
-    /// One part of elements of the result whose products are known; `old` is empty where C is not read.
-    fn results(&self, products: &[i32], old: &[i16], out: &mut Vec<f64>) {
-        let (alpha, beta) = (self.alpha as f64, self.beta as f64);
-        let new = products.iter().map(|product| alpha * f64::from(*product));
-        out.clear();
-        out.extend(new);
-        out.iter_mut().zip(old).for_each(|(out, old)| *out += beta * f64::from(*old));
-    }
-
     /// The value of an element of the result whose product is known.
     fn combine(&self, product: (i64, i64), old: (i64, i64)) -> f64 {
         let part = |product: i64, old: i64| (self.alpha * product + self.beta * old) as f64;
@@ -221,9 +213,9 @@ impl Gemm {
             let plate = Plate { first, inner: (self.strides[C][0], height), outer: (self.strides[C][1], width) };
             (0..=usize::from(self.complex)).for_each(|part| self.plate(C, part, plate, &mut old[part]));
         }
-        self.results(&re, &old[0], &mut block.values);
+        results((self.alpha, &re), (self.beta, &old[0]), &mut block.values);
         if self.complex {
-            self.results(&im, &old[1], &mut block.imaginary);
+            results((self.alpha, &im), (self.beta, &old[1]), &mut block.imaginary);
             let parts = block.values.iter_mut().zip(&block.imaginary);
             parts.for_each(|(value, im)| *value = pack(*value, *im));
         }
@@ -280,6 +272,26 @@ impl Gemm {
     }
 }
 
+/// One part of elements of the result: a factor times products, plus a factor times what was there; `old` is empty where
+/// that is not read.
+#[multiversion(targets("x86_64+avx2"))]
+fn results((alpha, products): (i64, &[i32]), (beta, old): (i64, &[i16]), out: &mut Vec<f64>) {
+    let (alpha, beta) = (alpha as f64, beta as f64);
+    out.clear();
+    out.extend(products.iter().map(|product| alpha * f64::from(*product)));
+    out.iter_mut().zip(old).for_each(|(out, old)| *out += beta * f64::from(*old));
+}
+
+#[multiversion(targets("x86_64+avx2"))]
+fn widen(values: &[i16], out: &mut [f64]) {
+    out.iter_mut().zip(values).for_each(|(out, value)| *out = f64::from(*value));
+}
+
+#[multiversion(targets("x86_64+avx2"))]
+fn pack_all(re: &[i16], im: &[i16], out: &mut [f64]) {
+    out.iter_mut().zip(re.iter().zip(im)).for_each(|(out, (re, im))| *out = pack(f64::from(*re), f64::from(*im)));
+}
+
 impl Contents for Gemm {
     fn input(&self, operand: usize, _copy: u32, index: &[i64]) -> f64 {
         let (re, im) = self.element(operand, self.offset(operand, [index[0], index[1], index[2]]));
@@ -321,10 +333,9 @@ impl Contents for Gemm {
             self.consecutive(operand, 0, first, &mut re[..out.len()]);
             if self.complex {
                 self.consecutive(operand, 1, first, &mut im[..out.len()]);
-                let parts = re.iter().zip(im);
-                out.iter_mut().zip(parts).for_each(|(out, (re, im))| *out = pack(f64::from(*re), f64::from(*im)));
+                pack_all(re, im, out);
             } else {
-                out.iter_mut().zip(re).for_each(|(out, re)| *out = f64::from(*re));
+                widen(re, out);
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::problem::Dtype;
 use crate::problem::complex::unpack;
 use crate::problem::dtype::LARGEST_ELEMENT;
 use half::{bf16, f16};
+use multiversion::multiversion;
 use std::ptr;
 
 /// A type with a row loop of its own; the others go element by element.
@@ -104,6 +105,7 @@ fn at(address: u64) -> *mut u8 {
 ///
 /// # Safety
 /// The elements are mapped for writing, and no Rust reference points to them.
+#[multiversion(targets("x86_64+avx2"))]
 pub unsafe fn write(dtype: Dtype, values: &[f64], row: Row<'_>) {
     // SAFETY: passed on; every type has the size that the row was made for.
     unsafe {
@@ -129,6 +131,7 @@ pub unsafe fn write(dtype: Dtype, values: &[f64], row: Row<'_>) {
 ///
 /// # Safety
 /// The elements are mapped for reading, and no other thread writes to them.
+#[multiversion(targets("x86_64+avx2"))]
 pub unsafe fn all_equal(dtype: Dtype, values: &[f64], row: Row<'_>) -> bool {
     // SAFETY: passed on; every type has the size that the row was made for.
     unsafe {
@@ -148,6 +151,7 @@ pub unsafe fn all_equal(dtype: Dtype, values: &[f64], row: Row<'_>) -> bool {
 ///
 /// # Safety
 /// As for [`all_equal`].
+#[multiversion(targets("x86_64+avx2"))]
 pub unsafe fn all_same(dtype: Dtype, values: &[f64], row: Row<'_>) -> bool {
     // SAFETY: passed on; every type has the size that the row was made for.
     unsafe {
@@ -185,6 +189,7 @@ pub unsafe fn read(address: u64, count: usize) -> [u8; LARGEST_ELEMENT] {
     bytes
 }
 
+#[inline(always)] // with the instructions of its caller, and so below
 unsafe fn write_as<T: Scalar>(values: &[f64], row: Row<'_>) {
     let first = at(row.address).cast::<T>();
     if row.stride == size_of::<T>() as i64 {
@@ -200,6 +205,7 @@ unsafe fn write_as<T: Scalar>(values: &[f64], row: Row<'_>) {
     }
 }
 
+#[inline(always)]
 unsafe fn all<T: Scalar>(values: &[f64], row: Row<'_>, agree: impl Fn(T, T) -> bool) -> bool {
     let first = at(row.address).cast::<T>();
     if row.stride == size_of::<T>() as i64 {
