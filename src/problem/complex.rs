@@ -4,6 +4,9 @@
 
 const SHIFT: f64 = (1u64 << 26) as f64;
 
+/// Integers are one apart from here on.
+const ROUNDING: f64 = 1.5 * (1u64 << 52) as f64;
+
 /// The number `re + im * i` in one word; both are integers of at most 2^24 in size.
 pub fn pack(re: f64, im: f64) -> f64 {
     re + im * SHIFT
@@ -11,7 +14,8 @@ pub fn pack(re: f64, im: f64) -> f64 {
 
 /// The parts of a packed number; NaN has two of them.
 pub fn unpack(value: f64) -> (f64, f64) {
-    let im = (value / SHIFT).round();
+    // Rounded by what is lost beside a large number; never half way, as the real part is less than half of SHIFT.
+    let im = value / SHIFT + ROUNDING - ROUNDING;
     (value - im * SHIFT, im)
 }
 

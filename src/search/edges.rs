@@ -14,6 +14,11 @@ const MEDIUM: i64 = 300;
 /// Largest number of copies or repetitions of an edge case.
 const FEW: i64 = 8;
 
+/// A case that is run whole costs what its size is: of the draws that reach up to the work cap one in so many does.
+const FULL: u64 = 8;
+/// The longest size of a thin case in the others: this part of the cap.
+const THIN_PART: i64 = 16;
+
 /// A size around a multiple of a tile, a small one, or a medium one.
 pub(super) fn edge_size(draw: &mut Draw<'_>) -> i64 {
     match draw.below(10) {
@@ -50,9 +55,15 @@ pub(super) enum Sizes {
 
 /// One size parameter, drawn anew.
 pub(super) fn size(space: &Space, draw: &mut Draw<'_>, p: &Param, sizes: Sizes, long: bool) -> i64 {
-    let cap = i64::try_from(space.options.limits.work).unwrap_or(i64::MAX).min(p.most());
+    let limits = &space.options.limits;
+    let work = i64::try_from(limits.work).unwrap_or(i64::MAX);
+    let (cube, thin) = match limits.sampled || draw.chance(1, FULL) {
+        true => (work, work),
+        // Two such sizes make a case of the largest work; three are cut.
+        false => (work.isqrt().max(1), (work / THIN_PART).max(1)),
+    };
     // What runs as a sample may be of any length: launch limits lie far above what can be run whole.
-    let longest = if space.options.limits.sampled && draw.chance(1, 2) { p.most() } else { cap };
+    let longest = if limits.sampled && draw.chance(1, 2) { p.most() } else { thin.min(p.most()) };
     let wanted = match (p.role, sizes) {
         (Role::Count, Sizes::Thin) if long => draw.log(1, longest),
         (Role::Count, _) => {
@@ -64,7 +75,7 @@ pub(super) fn size(space: &Space, draw: &mut Draw<'_>, p: &Param, sizes: Sizes, 
         }
         (Role::Ranks, _) => draw.between(1, FEW),
         (_, Sizes::Edge) => edge_size(draw),
-        (_, Sizes::Cube) => draw.log(1, cap),
+        (_, Sizes::Cube) => draw.log(1, cube.min(p.most())),
         (_, Sizes::Thin) => {
             if long {
                 draw.log(1, longest)

@@ -14,6 +14,12 @@ const BROKEN_GUARD_PAGES: u64 = 16;
 /// Slots that span at most so many bytes are mapped whole where the gap oracle is disabled.
 const BROKEN_GAP_BYTES: u64 = 64 << 20;
 
+/// Bytes above which a group holds cases of one magnitude, and so many ranges at most.
+const SMALL_GROUP: u64 = 1 << 20;
+const FEW_RANGES: usize = 16;
+/// Every case compares all that its group maps: about as fast a page as mapping takes for a quarter of one.
+const MAGNITUDE: u64 = 4;
+
 /// What becomes of one case of a line.
 pub enum Planned {
     /// It touches `footprint`; its pages are among those of the group.
@@ -35,7 +41,8 @@ pub struct Plan {
     /// `None` where the cases do not fit together.
     pub layout: Option<Layout>,
     pub cases: Vec<Planned>,
-    /// Cases of one group are mapped together. A line is one group, unless its pages are above the caps together.
+    /// Cases of one group are mapped together. A line is one group, unless its pages are above the caps together,
+    /// or a small case would share those of a large one.
     pub groups: Vec<PageSet>,
 }
 
@@ -120,13 +127,14 @@ fn join(groups: &mut Vec<PageSet>, touched: PageSet, caps: &Caps) -> usize {
     match groups.last_mut() {
         None => groups.push(touched),
         Some(last) => {
-            if !touched.minus(last).is_empty() {
-                let union = last.union(&touched);
-                if union.len() > MAX_RANGES || union.bytes() > caps.memory {
-                    groups.push(touched);
-                } else {
-                    *last = union;
-                }
+            let union = (!touched.minus(last).is_empty()).then(|| last.union(&touched));
+            let whole = union.as_ref().unwrap_or(last);
+            let least = last.bytes().min(touched.bytes());
+            let unlike = whole.bytes() > SMALL_GROUP.max(MAGNITUDE * least) && whole.len() <= FEW_RANGES;
+            if unlike || whole.len() > MAX_RANGES || whole.bytes() > caps.memory {
+                groups.push(touched);
+            } else if let Some(union) = union {
+                *last = union;
             }
         }
     }

@@ -16,7 +16,7 @@ mod triangular;
 mod values;
 
 pub use triangular::{trmm, trmm_contents, trsm, trsm_contents};
-pub(super) use values::{Matrix, Source, Tables};
+pub(super) use values::{Matrix, Source};
 pub use {gemmt::contents as gemmt_contents, gemmt::problem as gemmt};
 pub use {gemv::contents as gemv_contents, gemv::problem as gemv};
 pub use {ger::contents as ger_contents, ger::problem as ger};

@@ -1,7 +1,7 @@
 //! Values of the routines of BLAS: small integers, real or complex, and results computed at once.
 
 use crate::problem::complex::pack;
-use crate::problem::contents::{Contents, hash, small_nonzero};
+use crate::problem::contents::{Along, Contents, by_rows, hash, small_nonzero};
 use crate::problem::{Dtype, Instance};
 
 /// Largest entry of an operand, and of alpha.
@@ -77,14 +77,6 @@ impl Matrix {
             let (re, im) = self.at(j, i);
             (re, if op == Op::C { -im } else { im })
         })
-    }
-
-    /// Conjugated where the parameter says so; not transposed.
-    pub fn conjugate_if(&self, instance: &Instance, param: &str) -> Matrix {
-        match Op::of(instance, param) {
-            Op::C => self.op(Op::C).op(Op::T),
-            Op::N | Op::T => self.clone(),
-        }
     }
 
     /// The entries where `keep` holds, elsewhere 0.
@@ -248,11 +240,11 @@ impl Contents for Tables {
         self.one(operand, index, |t| &t.expected)
     }
 
-    fn input_run(&self, operand: usize, _copy: u32, index: &mut [i64], dim: usize, out: &mut [f64]) {
-        self.run(operand, index, dim, out, |t| &t.input);
+    fn input_run(&self, operand: usize, _copy: u32, index: &mut [i64], along: &[Along], out: &mut [f64]) {
+        by_rows(index, along, out, |index, dim, out| self.run(operand, index, dim, out, |t| &t.input));
     }
 
-    fn expected_run(&self, operand: usize, _copy: u32, index: &mut [i64], dim: usize, out: &mut [f64]) {
-        self.run(operand, index, dim, out, |t| &t.expected);
+    fn expected_run(&self, operand: usize, _copy: u32, index: &mut [i64], along: &[Along], out: &mut [f64]) {
+        by_rows(index, along, out, |index, dim, out| self.run(operand, index, dim, out, |t| &t.expected));
     }
 }

@@ -1,6 +1,7 @@
 //! D = alpha * op(A) * op(B) + beta * C, batched with strides, column-major as in BLAS.
 
-mod complex;
+mod plane;
+mod product;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -126,8 +127,5 @@ pub fn problem() -> Result<Problem, ParseError> {
 
 /// Values of one GEMM case.
 pub fn contents(instance: &Instance, seed: u64) -> Box<dyn Contents> {
-    match instance.view(A).and_then(|v| v.dtype).is_some_and(|dtype| dtype.is_complex()) {
-        true => complex::contents(instance, seed),
-        false => values::contents(instance, seed),
-    }
+    values::contents(instance, seed)
 }

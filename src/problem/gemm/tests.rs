@@ -1,6 +1,8 @@
-use super::values::sparse;
 use super::*;
+use crate::problem::complex::{pack, unpack};
+use crate::problem::contents::Along;
 use crate::problem::{Case, Placement, Value};
+use proptest::prelude::*;
 use std::sync::Arc;
 
 fn instance(pairs: &[(&str, Value)]) -> Instance {
@@ -30,60 +32,136 @@ fn sums_stay_exact_in_bf16_for_any_k() {
     }
 }
 
-#[test]
-fn the_sparse_form_gives_the_same_values_as_the_dense_one() {
-    for (k, dtype, trans) in [(9, "f32", "N"), (100, "bf16", "N"), (100, "bf16", "T"), (600, "f16", "T")] {
-        let i = instance(&[
-            ("m", 5.into()),
-            ("n", 4.into()),
-            ("k", k.into()),
-            ("batch", 3.into()),
-            ("strideA", 7.into()),
-            ("beta", "-1".into()),
-            ("dtype", dtype.into()),
-            ("transA", trans.into()),
-        ]);
-        let (dense, sparse) = (contents(&i, 3), sparse(&i, 3));
-        for (x, y, z) in (0..5).flat_map(|x| (0..4).flat_map(move |y| (0..3).map(move |z| (x, y, z)))) {
-            assert_eq!(dense.expected(C, 0, &[x, y, z]), sparse.expected(C, 0, &[x, y, z]));
-            let terms = |l| dense.input(A, 0, &[x, l, z]) * dense.input(B, 0, &[l, y, z]);
-            let sum: f64 = (0..k).map(terms).sum();
-            assert_eq!(dense.expected(C, 0, &[x, y, z]), sum - dense.input(C, 0, &[x, y, z]));
-            assert!((0..k).map(|l| terms(l).abs()).sum::<f64>() > 0.0);
+/// The result by its definition.
+fn by_definition(i: &Instance, c: &dyn Contents, [x, y, z]: [i64; 3]) -> f64 {
+    let out = if i.word("out") == "D" { D } else { C };
+    let complex = i.view(out).unwrap().dtype.unwrap().is_complex();
+    let parts = |value: f64| if complex { unpack(value) } else { (value, 0.0) };
+    let factor = |operand, index: [i64; 3], trans: &str| {
+        let (re, im) = parts(c.input(operand, 0, &index));
+        (re, if i.word(trans) == "C" { -im } else { im })
+    };
+    let (mut re, mut im) = (0.0, 0.0);
+    for l in 0..i.get("k") {
+        let (a, b) = (factor(A, [x, l, z], "transA"), factor(B, [l, y, z], "transB"));
+        (re, im) = (re + a.0 * b.0 - a.1 * b.1, im + a.0 * b.1 + a.1 * b.0);
+    }
+    let number = |name: &str| i.word(name).parse::<f64>().unwrap();
+    let old = if number("beta") == 0.0 { (0.0, 0.0) } else { parts(c.input(C, 0, &[x, y, z])) };
+    let [re, im] = [(re, old.0), (im, old.1)].map(|(new, old)| number("alpha") * new + number("beta") * old);
+    if complex { pack(re, im) } else { re }
+}
+
+prop_compose! {
+    fn any_case()(sizes in prop::array::uniform3(prop_oneof![1i64..12, 1i64..40, 120i64..140]), batch in 1i64..4,
+                  pad in prop::array::uniform3(prop_oneof![Just(0), 0i64..6]), stride in prop_oneof![Just(0), 0i64..9],
+                  trans in prop::array::uniform2(prop::sample::select(vec!["N", "T", "C"])),
+                  dtype in prop::sample::select(vec!["f32", "f64", "f16", "bf16", "c64", "c128"]),
+                  out in prop::sample::select(vec!["C", "D"]), alpha in prop::sample::select(vec!["1", "-2"]),
+                  beta in prop::sample::select(vec!["0", "1", "-1"])) -> Instance {
+        let [m, n, k] = sizes;
+        let ld = |plain: bool, a: i64, b: i64| if plain { a } else { b };
+        let mut pairs: Vec<(&str, Value)> = vec![
+            ("m", m.into()), ("n", n.into()), ("k", k.into()), ("batch", batch.into()),
+            ("lda", (ld(trans[0] == "N", m, k) + pad[0]).into()), ("ldb", (ld(trans[1] == "N", k, n) + pad[1]).into()),
+            ("ldc", (m + pad[2]).into()), ("transA", trans[0].into()), ("transB", trans[1].into()),
+            ("dtype", dtype.into()), ("out", out.into()), ("alpha", alpha.into()), ("beta", beta.into()),
+        ];
+        if batch > 1 {
+            pairs.extend([("strideA", stride.into()), ("strideB", (7 * stride).into())]);
+        }
+        instance(&pairs)
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_result_is_that_of_the_definition(i in any_case(), pick in prop::array::uniform3(0i64..1 << 30)) {
+        let c = contents(&i, 3);
+        let out = if i.word("out") == "D" { D } else { C };
+        let index = ["m", "n", "batch"].map(|name| i.get(name));
+        let index: [i64; 3] = std::array::from_fn(|d| pick[d] % index[d]);
+        prop_assert_eq!(c.expected(out, 0, &index), by_definition(&i, &*c, index));
+    }
+
+    /// Any part of an operand, walked along any of its dimensions.
+    #[test]
+    fn a_run_holds_what_its_elements_hold(i in any_case(), cuts in prop::array::uniform3((0i64..1 << 20, 0i64..1 << 20)),
+                                          whole in prop::array::uniform3(any::<bool>()), skip in 0usize..3, start in 0usize..40,
+                                          most in 1usize..300) {
+        let (c, out) = (contents(&i, 11), if i.word("out") == "D" { D } else { C });
+        for operand in [A, B, C, out] {
+            let dims = &i.view(operand).unwrap().dims;
+            let range = |d: usize| {
+                let extent = dims[d].extent;
+                let (from, to) = (cuts[d].0 % extent, cuts[d].1 % extent);
+                if whole[d] { (0, extent) } else { (from.min(to), from.max(to) + 1) }
+            };
+            // Dimensions in the order of memory, from one of them on, as long as they run on into each other.
+            let mut order: Vec<usize> = (0..3).filter(|d| range(*d).1 - range(*d).0 > 1).collect();
+            order.sort_by_key(|d| dims[*d].stride);
+            let mut along: Vec<Along> = vec![];
+            for d in order.into_iter().skip(skip) {
+                let (first, end) = range(d);
+                if along.last().is_some_and(|a| dims[a.dim].stride * a.extent != dims[d].stride) {
+                    break;
+                }
+                along.push(Along { dim: d, first, extent: end - first });
+            }
+            let total: i64 = along.iter().map(|a| a.extent).product();
+            let at = |place: i64| {
+                let (mut index, mut rest) = ([0, 1, 2].map(|d| range(d).0), place);
+                for a in &along {
+                    index[a.dim] = a.first + rest % a.extent;
+                    rest /= a.extent;
+                }
+                index
+            };
+            let start = start as i64 % total;
+            let (mut index, mut run) = (at(start), vec![0.0; most.min((total - start) as usize)]);
+            if operand != D {
+                c.input_run(operand, 0, &mut index, &along, &mut run);
+                prop_assert_eq!(index, at(start));
+                (start..).zip(&run).for_each(|(x, v)| assert_eq!(*v, c.input(operand, 0, &at(x))));
+            }
+            if operand == out {
+                c.expected_run(operand, 0, &mut index, &along, &mut run);
+                prop_assert_eq!(index, at(start));
+                (start..).zip(&run).for_each(|(x, v)| assert_eq!(*v, c.expected(operand, 0, &at(x)), "{:?}", at(x)));
+            }
         }
     }
 }
 
 #[test]
-fn a_row_holds_what_its_elements_hold() {
-    for (m, k, trans) in [(9, 20, "N"), (150, 9000, "T"), (3, 40, "N"), (1, 1, "N")] {
+fn blocks_of_a_long_result_follow_each_other() {
+    for (m, n, k, dtype) in [
+        (3, 20_000, 2, "f32"),
+        (1, 40_000, 1, "c64"),
+        (20_000, 3, 2, "f64"),
+        (2, 2, 30_000, "c128"),
+        (200, 300, 40, "f32"),
+    ] {
         let i = instance(&[
             ("m", m.into()),
-            ("n", 3.into()),
+            ("n", n.into()),
             ("k", k.into()),
-            ("batch", 2.into()),
-            ("alpha", "-2".into()),
-            ("beta", "1".into()),
-            ("transA", trans.into()),
+            ("dtype", dtype.into()),
+            ("beta", "-1".into()),
         ]);
-        let both = [contents(&i, 11), Box::new(sparse(&i, 11)) as Box<dyn Contents>];
-        let dims = [(A, 0), (A, 1), (A, 2), (B, 0), (B, 1), (B, 2), (C, 0), (C, 1), (C, 2)];
-        for ((operand, dim), c) in dims.into_iter().flat_map(|d| both.iter().map(move |c| (d, c))) {
-            let first = [0, 1, 0].map(|at| if i.view(operand).unwrap().dims[1].extent > 1 { at } else { 0 });
-            let rest = i.view(operand).unwrap().dims[dim].extent - first[dim];
-            let (mut index, mut row) = (first, vec![0.0; rest.min(200) as usize]);
-            let at = |x: usize| {
-                let mut at = first;
-                at[dim] += x as i64;
-                at
-            };
-            c.input_run(operand, 0, &mut index, dim, &mut row);
-            assert_eq!(index, first);
-            row.iter().enumerate().for_each(|(x, v)| assert_eq!(*v, c.input(operand, 0, &at(x))));
-            if operand == C {
-                c.expected_run(C, 0, &mut index, dim, &mut row);
-                assert_eq!(index, first);
-                row.iter().enumerate().for_each(|(x, v)| assert_eq!(*v, c.expected(C, 0, &at(x))));
+        let c = contents(&i, 3);
+        let along: Vec<Along> = [(0, m), (1, n)]
+            .into_iter()
+            .filter(|d| d.1 > 1)
+            .map(|(dim, extent)| Along { dim, first: 0, extent })
+            .collect();
+        let mut run = vec![0.0; 1024];
+        for first in (0..m * n).step_by(1024) {
+            let run = &mut run[..1024.min(m * n - first) as usize];
+            c.expected_run(C, 0, &mut [first % m, first / m, 0], &along, run);
+            for at in [0, run.len() / 2, run.len() - 1] {
+                let place = first + at as i64;
+                assert_eq!(run[at], by_definition(&i, &*c, [place % m, place / m, 0]));
             }
         }
     }

@@ -65,9 +65,9 @@ impl Staging {
                 region.rows(ROW, |row, index| {
                     let values = &mut buffer[..row.count];
                     if after {
-                        contents.expected_run(region.operand, region.copy, index, row.dim, values);
+                        contents.expected_run(region.operand, region.copy, index, row.along, values);
                     } else {
-                        contents.input_run(region.operand, region.copy, index, row.dim, values);
+                        contents.input_run(region.operand, region.copy, index, row.along, values);
                     }
                     // SAFETY: the values of a region have room for all of its elements, by `plan`; nobody else looks.
                     unsafe { write_values(region, values, place) };

@@ -8,6 +8,7 @@ use crate::exec::verdict::{Wrong, WrongKind};
 use crate::problem::Contents;
 use crate::problem::dtype::LARGEST_ELEMENT;
 use crate::worker::anchor::host;
+use crate::worker::pages::PageSet;
 
 /// What a comparison found.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,8 +58,8 @@ impl Oracle {
         unsafe {
             self.compare_outputs(contents, &mut outputs);
             self.compare_inputs(placed, contents, outputs.wrong > 0, &mut stray);
-            self.restore();
-            self.compare_canary(placed, &mut stray);
+            let restored = self.restore();
+            self.compare_canary(placed, &restored, &mut stray);
         }
         let lost = outputs.first.map(|(kind, operand, copy, first)| {
             let operand = placed.instance.problem.operands[operand].name.clone();
@@ -78,8 +79,8 @@ impl Oracle {
     pub unsafe fn clear(&mut self, placed: Placed<'_>) {
         // SAFETY: the regions are those of the fill.
         unsafe {
-            self.restore();
-            self.compare_canary(placed, &mut Stray::default());
+            let restored = self.restore();
+            self.compare_canary(placed, &restored, &mut Stray::default());
         }
     }
 
@@ -88,7 +89,7 @@ impl Oracle {
         for region in self.regions.iter().filter(|r| r.writes) {
             region.rows(ROW, |row, index| {
                 let values = &mut self.values[..row.count];
-                contents.expected_run(region.operand, region.copy, index, row.dim, values);
+                contents.expected_run(region.operand, region.copy, index, row.along, values);
                 found.compared += row.count as u64;
                 // SAFETY: the row lies in the footprint.
                 if unsafe { scalar::all_equal(region.dtype, values, row) } {
@@ -121,7 +122,7 @@ impl Oracle {
         for region in inputs.filter(|r| !(wrong && r.alias && writes(placed, r.operand))) {
             region.rows(ROW, |row, index| {
                 let values = &mut self.values[..row.count];
-                contents.input_run(region.operand, region.copy, index, row.dim, values);
+                contents.input_run(region.operand, region.copy, index, row.along, values);
                 // SAFETY: the row lies in the footprint.
                 if unsafe { scalar::all_same(region.dtype, values, row) } {
                     return;
@@ -138,12 +139,12 @@ impl Oracle {
         }
     }
 
-    /// Compares every mapped byte, once all elements are restored, and repairs the pages that differ.
-    unsafe fn compare_canary(&self, placed: Placed<'_>, stray: &mut Stray) {
+    /// Compares every mapped byte but those restored just now, once all elements are restored, and repairs what differs.
+    unsafe fn compare_canary(&self, placed: Placed<'_>, restored: &PageSet, stray: &mut Stray) {
         if self.broken == Some(BrokenOracle::Canary) {
             return;
         }
-        for range in placed.pages.iter() {
+        for range in placed.pages.minus(restored).iter() {
             let (start, bytes) = (range.start, range.bytes as usize);
             // SAFETY: the pages are mapped.
             unsafe {

@@ -17,12 +17,15 @@ pub use region::Region;
 use super::layout::Layout;
 use super::pages::PageSet;
 use crate::device::cpu::Canary;
+use crate::problem::contents::MAX_DIMS;
 use crate::problem::{Contents, Instance};
 use crate::target::IndexBox;
-use region::{MAX_DIMS, Row};
+use region::Row;
 
 /// Elements whose values are computed at once.
 const ROW: usize = 1024;
+/// Pieces of memory that are worth telling from the rest: comparing a page takes as long as finding one.
+const FEW_PIECES: usize = 64;
 /// Seed of the canary: any constant, so that pages that stay mapped need no second filling.
 const CANARY_SEED: u64 = 0x5eed_ca9a_4f00_d001;
 
@@ -88,22 +91,30 @@ impl Oracle {
         for region in self.regions.iter().filter(|r| r.defined) {
             region.rows(ROW, |row, index| {
                 let values = &mut self.values[..row.count];
-                contents.input_run(region.operand, region.copy, index, row.dim, values);
+                contents.input_run(region.operand, region.copy, index, row.along, values);
                 // SAFETY: the row lies in the footprint.
                 unsafe { scalar::write(region.dtype, values, row) };
             });
         }
     }
 
-    /// Puts the canary back over every element of the case filled last.
+    /// Puts the canary back over every element of the case filled last. Gives the bytes where these lie in few pieces:
+    /// they need no comparison any more.
     ///
     /// # Safety
     /// As for [`fill`](Self::fill), and its pages are still mapped.
-    unsafe fn restore(&self) {
+    unsafe fn restore(&self) -> PageSet {
+        let mut pieces = vec![];
         for region in self.regions.iter().filter(|r| r.defined || r.writes) {
-            // SAFETY: passed on.
-            region.bytes(|start, bytes| unsafe { self.canary.fill(start, bytes) });
+            region.bytes(|start, bytes| {
+                // SAFETY: passed on.
+                unsafe { self.canary.fill(start, bytes) };
+                if pieces.len() <= FEW_PIECES {
+                    pieces.push((start, start + bytes as u64));
+                }
+            });
         }
+        if pieces.len() <= FEW_PIECES { PageSet::of_bytes(pieces, 1) } else { PageSet::default() }
     }
 }
 
@@ -130,7 +141,7 @@ pub fn regions(placed: Placed<'_>, out: &mut Vec<Region>) {
 /// # Safety
 /// There is room for them at `address`, to which no Rust reference points.
 pub unsafe fn write_values(region: &Region, values: &[f64], address: u64) {
-    let row = Row { address, count: values.len(), stride: region.element_bytes, dim: 0 };
+    let row = Row { address, count: values.len(), stride: region.element_bytes, along: &[] };
     // SAFETY: passed on.
     unsafe { scalar::write(region.dtype, values, row) };
 }

@@ -1,15 +1,11 @@
 //! One rectangle of elements at its place in memory, walked row by row.
 
+use crate::problem::contents::{Along, MAX_DIMS};
 use crate::problem::{Dtype, View};
-
-/// Most dimensions of an operand.
-pub const MAX_DIMS: usize = 8;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Axis {
-    dim: usize,
-    first: i64,
-    extent: i64,
+    along: Along,
     /// Bytes from one index to the next.
     stride: i64,
 }
@@ -36,16 +32,16 @@ pub struct Region {
 
 /// Elements in a row: same distance from one to the next.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct Row<'a> {
     pub address: u64,
     pub count: usize,
     /// Bytes from one element to the next.
     pub stride: i64,
-    /// Dimension along which the row runs.
-    pub dim: usize,
+    /// Dimensions along which the row runs: the first one fastest.
+    pub along: &'a [Along],
 }
 
-impl Row {
+impl Row<'_> {
     /// Address of an element of the row.
     pub fn at(&self, i: usize) -> u64 {
         self.address.wrapping_add_signed(self.stride * i as i64)
@@ -54,9 +50,11 @@ impl Row {
     /// Index of an element of the row whose first has this index.
     pub fn index(&self, first: &[i64], i: usize) -> Vec<i64> {
         let mut index = first.to_vec();
-        // An operand without dimensions has one element.
-        if let Some(at) = index.get_mut(self.dim) {
-            *at += i as i64;
+        let mut steps = i as i64;
+        for a in self.along {
+            steps += index[a.dim] - a.first;
+            index[a.dim] = a.first + steps % a.extent;
+            steps /= a.extent;
         }
         index
     }
@@ -88,7 +86,7 @@ impl Region {
             region.start = region.start.wrapping_add_signed(stride * first);
             region.lowest[dim] = first;
             if end - first > 1 {
-                region.axes[region.walked] = Axis { dim, first, extent: end - first, stride };
+                region.axes[region.walked] = Axis { along: Along { dim, first, extent: end - first }, stride };
                 region.walked += 1;
             }
         }
@@ -109,7 +107,7 @@ impl Region {
     /// Extent and stride in bytes of the dimensions of more than one element, in the order of [`rows`](Self::rows): the
     /// innermost first.
     pub fn axes(&self) -> Vec<(i64, i64)> {
-        self.axes[..self.walked].iter().map(|a| (a.extent, a.stride)).collect()
+        self.axes[..self.walked].iter().map(|a| (a.along.extent, a.stride)).collect()
     }
 
     /// Logical index of an element by its number in the order of [`rows`](Self::rows).
@@ -117,41 +115,54 @@ impl Region {
         let mut index = self.lowest[..self.dims].to_vec();
         let mut left = number as i64;
         for axis in &self.axes[..self.walked] {
-            index[axis.dim] = axis.first + left % axis.extent;
-            left /= axis.extent;
+            let along = axis.along;
+            index[along.dim] = along.first + left % along.extent;
+            left /= along.extent;
         }
         index
     }
 
+    /// How many axes run on into each other: the distance from one element to the next is the same, over all their ends.
+    fn joined(&self) -> usize {
+        let axes = &self.axes[..self.walked];
+        let run_on = axes.windows(2).take_while(|pair| pair[0].stride * pair[0].along.extent == pair[1].stride);
+        (1 + run_on.count()).min(self.walked)
+    }
+
     /// Calls `visit` with every row, of at most `most` elements, and the index of its first element: larger strides
     /// outside, ascending indices.
-    pub fn rows(&self, most: usize, mut visit: impl FnMut(Row, &mut [i64])) {
+    pub fn rows(&self, most: usize, mut visit: impl FnMut(Row<'_>, &mut [i64])) {
         let mut index = self.lowest;
-        let inner = if self.walked > 0 { self.axes[0] } else { Axis { extent: 1, ..Axis::default() } };
-        let outer = &self.axes[self.walked.min(1)..self.walked];
+        let (inner, outer) = self.axes[..self.walked].split_at(self.joined());
+        let mut along = [Along::default(); MAX_DIMS];
+        along.iter_mut().zip(inner).for_each(|(along, axis)| *along = axis.along);
+        let along = &along[..inner.len()];
+        let stride = inner.first().map_or(0, |axis| axis.stride);
+        let total: i64 = along.iter().map(|a| a.extent).product();
         let mut address = self.start;
         loop {
             let mut done = 0;
-            while done < inner.extent {
-                let count = (inner.extent - done).min(most.try_into().unwrap_or(i64::MAX));
-                if self.walked > 0 {
-                    index[inner.dim] = inner.first + done;
+            while done < total {
+                let count = (total - done).min(most.try_into().unwrap_or(i64::MAX));
+                let mut rest = done;
+                for a in along {
+                    index[a.dim] = a.first + rest % a.extent;
+                    rest /= a.extent;
                 }
-                let at = address.wrapping_add_signed(inner.stride * done);
-                let row = Row { address: at, count: count as usize, stride: inner.stride, dim: inner.dim };
-                visit(row, &mut index[..self.dims]);
+                let at = address.wrapping_add_signed(stride * done);
+                visit(Row { address: at, count: count as usize, stride, along }, &mut index[..self.dims]);
                 done += count;
             }
             let mut carried = 0;
-            for axis in outer {
-                let at = &mut index[axis.dim];
+            for Axis { along, stride } in outer {
+                let at = &mut index[along.dim];
                 *at += 1;
-                address = address.wrapping_add_signed(axis.stride);
-                if *at < axis.first + axis.extent {
+                address = address.wrapping_add_signed(*stride);
+                if *at < along.first + along.extent {
                     break;
                 }
-                *at = axis.first;
-                address = address.wrapping_add_signed(-axis.stride * axis.extent);
+                *at = along.first;
+                address = address.wrapping_add_signed(-stride * along.extent);
                 carried += 1;
             }
             if carried == outer.len() {
@@ -169,7 +180,7 @@ impl Region {
             if axis.stride != piece {
                 break;
             }
-            piece *= axis.extent;
+            piece *= axis.along.extent;
             joined += 1;
         }
         solid.axes.copy_within(joined..self.walked, 0);

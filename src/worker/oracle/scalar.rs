@@ -5,6 +5,7 @@ use crate::problem::Dtype;
 use crate::problem::complex::unpack;
 use crate::problem::dtype::LARGEST_ELEMENT;
 use half::{bf16, f16};
+use multiversion::multiversion;
 use std::ptr;
 
 /// A type with a row loop of its own; the others go element by element.
@@ -104,7 +105,8 @@ fn at(address: u64) -> *mut u8 {
 ///
 /// # Safety
 /// The elements are mapped for writing, and no Rust reference points to them.
-pub unsafe fn write(dtype: Dtype, values: &[f64], row: Row) {
+#[multiversion(targets("x86_64+avx2"))]
+pub unsafe fn write(dtype: Dtype, values: &[f64], row: Row<'_>) {
     // SAFETY: passed on; every type has the size that the row was made for.
     unsafe {
         match dtype {
@@ -129,7 +131,8 @@ pub unsafe fn write(dtype: Dtype, values: &[f64], row: Row) {
 ///
 /// # Safety
 /// The elements are mapped for reading, and no other thread writes to them.
-pub unsafe fn all_equal(dtype: Dtype, values: &[f64], row: Row) -> bool {
+#[multiversion(targets("x86_64+avx2"))]
+pub unsafe fn all_equal(dtype: Dtype, values: &[f64], row: Row<'_>) -> bool {
     // SAFETY: passed on; every type has the size that the row was made for.
     unsafe {
         match dtype {
@@ -148,7 +151,8 @@ pub unsafe fn all_equal(dtype: Dtype, values: &[f64], row: Row) -> bool {
 ///
 /// # Safety
 /// As for [`all_equal`].
-pub unsafe fn all_same(dtype: Dtype, values: &[f64], row: Row) -> bool {
+#[multiversion(targets("x86_64+avx2"))]
+pub unsafe fn all_same(dtype: Dtype, values: &[f64], row: Row<'_>) -> bool {
     // SAFETY: passed on; every type has the size that the row was made for.
     unsafe {
         match dtype {
@@ -168,7 +172,7 @@ pub unsafe fn all_same(dtype: Dtype, values: &[f64], row: Row) -> bool {
 }
 
 /// Values of a row and the bytes that are there.
-unsafe fn elements(values: &[f64], row: Row, dtype: Dtype) -> impl Iterator<Item = (f64, [u8; LARGEST_ELEMENT])> {
+unsafe fn elements(values: &[f64], row: Row<'_>, dtype: Dtype) -> impl Iterator<Item = (f64, [u8; LARGEST_ELEMENT])> {
     // SAFETY: the caller promises that the row is mapped.
     let bytes = move |i| unsafe { read(row.at(i), dtype.bytes() as usize) };
     values.iter().enumerate().map(move |(i, value)| (*value, bytes(i)))
@@ -185,7 +189,8 @@ pub unsafe fn read(address: u64, count: usize) -> [u8; LARGEST_ELEMENT] {
     bytes
 }
 
-unsafe fn write_as<T: Scalar>(values: &[f64], row: Row) {
+#[inline(always)] // with the instructions of its caller, and so below
+unsafe fn write_as<T: Scalar>(values: &[f64], row: Row<'_>) {
     let first = at(row.address).cast::<T>();
     if row.stride == size_of::<T>() as i64 {
         for (i, value) in values.iter().enumerate() {
@@ -200,7 +205,8 @@ unsafe fn write_as<T: Scalar>(values: &[f64], row: Row) {
     }
 }
 
-unsafe fn all<T: Scalar>(values: &[f64], row: Row, agree: impl Fn(T, T) -> bool) -> bool {
+#[inline(always)]
+unsafe fn all<T: Scalar>(values: &[f64], row: Row<'_>, agree: impl Fn(T, T) -> bool) -> bool {
     let first = at(row.address).cast::<T>();
     if row.stride == size_of::<T>() as i64 {
         // Without an early end, so that the loop is vectorised.
