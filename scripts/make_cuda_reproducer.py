@@ -5,8 +5,8 @@
     nvcc -o reproduce NAME.cu -lcublas -lcublasLt && ./reproduce
 
 The program shares nothing with shrinkfault. Operands are plain allocations of the size that the documentation asks for, one after
-another, so an access far from its operand meets no memory; one a few bytes past it may. Findings with batches or a separate D, or
-of 8-bit types, are refused: write those by hand.
+another, so an access far from its operand meets no memory; the result lies in a larger one, all of which is compared afterwards.
+Findings with batches or of 8-bit types are refused: write those by hand.
 """
 
 import sys
@@ -29,7 +29,8 @@ PROGRAM = """\
 // Build and run: nvcc -o reproduce {name}.cu -lcublas -lcublasLt && ./reproduce
 //
 // The operands have the sizes that the documentation of {function} asks for:
-// A {arows} x {acolumns}, leading dimension {lda}; B {brows} x {bcolumns}, leading dimension {ldb}; C {m} x {n}, leading dimension {ldc}.
+// A {arows} x {acolumns}, leading dimension {lda}; B {brows} x {bcolumns}, leading dimension {ldb};
+// C and the result {m} x {n}, leading dimensions {ldc} and {ldd}.
 
 #include <cstdio>
 #include <cstdlib>
@@ -62,6 +63,10 @@ int main()
     {ctype} *A = operand<{ctype}>("A", {arows}, {acolumns}, {lda}LL, 1);
     {ctype} *B = operand<{ctype}>("B", {brows}, {bcolumns}, {ldb}LL, 1);
     {dtype} *C = operand<{dtype}>("C", {m}, {n}, {ldc}LL, 1);
+    // The result, and {margin} elements behind it: what is no element of it holds 7.
+    {dtype} *D = {result};
+    const long long size = ({n} - 1) * {ldd}LL + {m} + ({separate} ? {margin} : 0);
+    if ({separate}) fill<<<64, 256>>>(D, size, 1, size, 7);
     {scalar} alpha = {alpha}, beta = {beta};
     if (cudaDeviceSynchronize() != cudaSuccess) return 2;
 {call}
@@ -69,14 +74,20 @@ int main()
     printf("status %d; %s\\n", (int)status, cudaGetErrorString(error));
     if (status != CUBLAS_STATUS_SUCCESS) return 2;
     if (error != cudaSuccess) return 1;
-    long long wrong = 0;
+    long long wrong = 0, strays = 0;
     for (long long i = 0; i < {m}LL * {n}; i++) {{
-        {dtype} c;
-        cudaMemcpy(&c, C + i % {m} + i / {m} * {ldc}LL, sizeof c, cudaMemcpyDeviceToHost);
-        if ((float)c != {expected}) wrong++;
+        {dtype} d;
+        cudaMemcpy(&d, D + i % {m} + i / {m} * {ldd}LL, sizeof d, cudaMemcpyDeviceToHost);
+        if ((float)d != {expected}) wrong++;
     }}
-    printf("%lld of %lld elements of C are wrong\\n", wrong, {m}LL * {n});
-    return wrong > 0;
+    for (long long i = 0; {separate} && i < size; i++) {{
+        {dtype} d;
+        if (i % {ldd} < {m} && i / {ldd} < {n}) continue;
+        cudaMemcpy(&d, D + i, sizeof d, cudaMemcpyDeviceToHost);
+        if ((float)d != 7) strays++;
+    }}
+    printf("%lld of %lld elements of the result are wrong, %lld others were changed\\n", wrong, {m}LL * {n}, strays);
+    return wrong > 0 || strays > 0;
 }}
 """
 
@@ -94,10 +105,11 @@ CUBLASLT = """\
     cublasLtMatmulDescCreate(&product, {compute}, {scaletype});
     cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof ta);
     cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof tb);
-    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatrixLayout_t a, b, c, d;
     cublasLtMatrixLayoutCreate(&a, {atype}, {arows}, {acolumns}, {lda}LL);
     cublasLtMatrixLayoutCreate(&b, {atype}, {brows}, {bcolumns}, {ldb}LL);
     cublasLtMatrixLayoutCreate(&c, {ctypeid}, {m}, {n}, {ldc}LL);
+    cublasLtMatrixLayoutCreate(&d, {ctypeid}, {m}, {n}, {ldd}LL);
     size_t workspace_bytes = {workspace};
     void *workspace;
     cudaMalloc(&workspace, workspace_bytes + 256);
@@ -106,16 +118,19 @@ CUBLASLT = """\
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes, sizeof workspace_bytes);
     cublasLtMatmulHeuristicResult_t proposals[8];
     int count = 0;
-    cublasLtMatmulAlgoGetHeuristic(handle, product, a, b, c, c, preference, 8, proposals, &count);
+    cublasLtMatmulAlgoGetHeuristic(handle, product, a, b, c, d, preference, 8, proposals, &count);
     cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
     // The first proposal that ends in an error is the one that is meant; others may be right.
     for (int i = 0; i < count; i++) {{
-        status = cublasLtMatmul(handle, product, &alpha, A, a, B, b, &beta, C, c, C, c, &proposals[i].algo, workspace, workspace_bytes, 0);
+        status = cublasLtMatmul(handle, product, &alpha, A, a, B, b, &beta, C, c, D, d, &proposals[i].algo, workspace, workspace_bytes, 0);
         int id = -1;
         size_t written;
         cublasLtMatmulAlgoConfigGetAttribute(&proposals[i].algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &written);
         printf("proposal %d, algorithm %d: %s\\n", i, id, cudaGetErrorString(cudaDeviceSynchronize()));
         if (cudaPeekAtLastError() != cudaSuccess || {beta} != 0) break;
+        {dtype} last;
+        cudaMemcpy(&last, D + ({m} - 1) + ({n} - 1) * {ldd}LL, sizeof last, cudaMemcpyDeviceToHost);
+        if ((float)last != {expected}) break;
     }}"""
 
 
@@ -130,7 +145,8 @@ def main():
     refused = (
         (family not in ("cublas", "cublaslt"), f"{family} is neither cublas nor cublaslt"),
         (finding["problem"] != "gemm" or dtype not in TYPES, f"{dtype} is not one of {', '.join(TYPES)}"),
-        (params["batch"] != 1 or params["out"] != "C", "it has a batch or a separate D"),
+        (params["batch"] != 1, "it has a batch"),
+        (params["out"] == "D" and family == "cublas", "cublasGemmEx has no separate D"),
         (any(params[o] for o in ("offA", "offB", "offC")), "its operands do not begin at their base pointers"),
     )
     for is_so, why in refused:
@@ -147,6 +163,10 @@ def main():
         "opa": f"CUBLAS_OP_{params['transA']}", "opb": f"CUBLAS_OP_{params['transB']}",
         "long": "_64" if knobs.get("api") == 64 or max(params[x] for x in ("lda", "ldb", "ldc")) > 2**31 - 1 else "",
         "workspace": knobs.get("workspace", 32 << 20),
+        "ldd": params["ldd"] if params["out"] == "D" else params["ldc"],
+        "separate": int(params["out"] == "D"),
+        "margin": 64,
+        "result": f'operand<{ctype_c}>("D", {m} + 64, {n}, {params["ldd"]} + 64LL, 7)' if params["out"] == "D" else "C",
         "expected": int(params["alpha"]) * k + int(params["beta"]),
     }
     template = CUBLAS if family == "cublas" else CUBLASLT

@@ -111,3 +111,85 @@ fn describe(region: &Region, position: u64, before: Option<u64>, after: Option<u
     axes.iter().for_each(|a| put(&a.0.to_le_bytes()));
     axes.iter().for_each(|a| put(&a.1.to_le_bytes()));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::protocol::ArenaSpan;
+    use crate::problem::{Builtin, Case, Instance, Placement, Value};
+    use crate::worker::Layout;
+    use crate::worker::oracle::writes;
+    use crate::worker::pages::PageSet;
+
+    fn instance(problem: &str, text: &str) -> (Builtin, Instance) {
+        let builtin = Builtin::find(problem).unwrap();
+        let pairs = text.split_whitespace().map(|w| w.split_once('=').unwrap());
+        let named = pairs.map(|(n, v)| (n.to_owned(), Value::from_word(v))).collect();
+        let params = builtin.problem().complete(&named).unwrap();
+        let case = Case { params, knobs: Default::default(), placement: Placement::END };
+        (builtin, builtin.problem().instance(case).unwrap())
+    }
+
+    /// Words of a description, as the kernels read it.
+    fn word(head: &[u8], at: usize) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|i| head[8 * at + i]))
+    }
+
+    /// Every element of every region, through the description alone: where the kernels would find it, and its values.
+    fn check(problem: &str, text: &str) {
+        let (builtin, instance) = instance(problem, text);
+        let arena = ArenaSpan { base: 1 << 40, len: 1 << 46, page_bytes: 2 << 20 };
+        let layout = Layout::plan(&arena, &[&instance]).unwrap();
+        let pages = PageSet::default();
+        let placed = Placed { layout: &layout, index: 0, instance: &instance, boxes: None, pages: &pages };
+        let contents = (builtin.contents)(&instance, 3);
+        let mut staging = Staging::default();
+        staging.plan(placed);
+        let mut out = vec![0; staging.total_bytes() as usize];
+        staging.write(&*contents, |operand| writes(placed, operand), &mut out);
+        let (heads, values) = out.split_at((staging.regions.len() as u64 * REGION_BYTES) as usize);
+        let mut position = 0;
+        for (region, head) in staging.regions.iter().zip(heads.chunks(REGION_BYTES as usize)) {
+            let view = instance.view(region.operand).unwrap();
+            assert_eq!((word(head, 1), word(head, 2)), (region.count(), position));
+            for number in 0..region.count() {
+                let (found, index) = staging.element(position + number).unwrap();
+                assert_eq!((found.operand, found.copy), (region.operand, region.copy));
+                // As `element` in oracle.cu.
+                let (mut address, mut left) = (word(head, 0), number);
+                let axes = (word(head, 6) & 0xffff_ffff) as usize;
+                for axis in 0..axes {
+                    let extent = word(head, 7 + axis);
+                    let quotient = if axis + 1 < axes { left / extent } else { 0 };
+                    address = address.wrapping_add(word(head, 15 + axis).wrapping_mul(left - quotient * extent));
+                    left = quotient;
+                }
+                let base = layout.base(0, region.operand, region.copy);
+                let offset = view.offset_of(region.copy, &index) * view.element_bytes;
+                assert_eq!(address, base.wrapping_add_signed(offset), "{problem} {text} {index:?}");
+                let read = |at: u64| {
+                    let at = (at + number * region.element_bytes as u64) as usize;
+                    region.dtype.decode(&values[at..])
+                };
+                if word(head, 3) != NONE {
+                    assert_eq!(read(word(head, 3)), contents.input(region.operand, region.copy, &index));
+                }
+                assert_eq!(word(head, 3) != NONE, region.defined);
+                if word(head, 4) != NONE {
+                    assert_eq!(read(word(head, 4)), contents.expected(region.operand, region.copy, &index));
+                }
+                assert_eq!(word(head, 4) != NONE, region.writes);
+            }
+            position += region.count();
+        }
+        assert!(staging.element(position).is_none());
+    }
+
+    #[test]
+    fn kernels_find_every_element_and_its_values_by_the_description() {
+        check("gemm", "m=5 n=4 k=3 lda=9 ldb=3 ldc=5 beta=1");
+        check("gemm", "transA=T transB=T m=2 n=3 k=4 batch=3 strideA=0 strideC=40 dtype=bf16 out=D");
+        check("gemm", "m=1 n=1 k=7 dtype=c64 offA=3");
+        check("allgather", "ranks=3 M=2 N=5 strideOut=8 inplace=true");
+    }
+}
