@@ -5,6 +5,7 @@ use super::exit::{ExitStatus, Failure};
 use super::one::library_of;
 use super::output;
 use super::session::{MODEL_WORK, Request, Session, Subject, builtin, is_file};
+use crate::device::Device;
 use crate::exec::interrupt::Interrupt;
 use crate::finding::store::{self, atomic};
 use crate::finding::{Catalog, Environment, Facts, Finding, Status};
@@ -188,7 +189,7 @@ impl Run<'_> {
         match opened {
             Ok(session) => Ok(Ok(session)),
             Err(e) if matches!(e.status(), ExitStatus::Setup | ExitStatus::Usage) => {
-                Session::plain(exec)?;
+                Session::plain(exec, Device::Cpu)?;
                 Ok(Err(e.message))
             }
             Err(e) => Err(e),

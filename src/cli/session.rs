@@ -160,14 +160,19 @@ impl Session {
         Ok(Session { pool, described, target, pins, interrupt, started })
     }
 
-    /// A session on a model without a defect: whether this machine can run anything.
+    /// A session that shows whether a device of this machine can run anything: on the host a model without a defect, on a GPU the
+    /// self-test.
     ///
     /// # Errors
     /// Setup, where no worker can be started.
-    pub fn plain(exec: &Exec) -> Result<Session, Failure> {
+    pub fn plain(exec: &Exec, device: Device) -> Result<Session, Failure> {
+        let target = match device {
+            Device::Cpu => "sim:clean".to_owned(),
+            Device::Cuda => format!("selftest,{}={}", load::DEVICE_SETTING, device.name()),
+        };
         Session::open(Request {
             subject: Subject::Builtin(builtin("gemm")?),
-            target: "sim:clean",
+            target: &target,
             library: &Library { lib: None, int_width: None },
             pins: &Pins { set: vec![], range: vec![], dtype: None },
             also: vec![],

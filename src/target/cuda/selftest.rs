@@ -20,6 +20,7 @@ pub struct SelfTest {
     hang: Function,
     /// A place to write what is read, and a zero to wait for.
     scratch: Buffer,
+    gpu: Rc<Gpu>,
 }
 
 /// # Errors
@@ -48,7 +49,13 @@ impl SelfTest {
         let scratch = gpu.buffer(256).map_err(text)?;
         // SAFETY: the buffer has room; the copy is waited for before the zeros go.
         unsafe { gpu.upload(scratch.address, &[0; 256]) }.and_then(|()| gpu.wait()).map_err(text)?;
-        Ok(SelfTest { product: function("product")?, touch: function("touch")?, hang: function("hang")?, scratch })
+        Ok(SelfTest {
+            product: function("product")?,
+            touch: function("touch")?,
+            hang: function("hang")?,
+            scratch,
+            gpu: Rc::clone(gpu),
+        })
     }
 
     /// # Safety
@@ -110,6 +117,10 @@ impl Target for SelfTest {
             limits: vec![only("dtype", "f32"), only("out", "C"), real("transA"), real("transB")],
             ..Description::default()
         }
+    }
+
+    fn identity(&self) -> Vec<(String, String)> {
+        super::card_facts(&self.gpu)
     }
 
     fn knobs(&self, _instance: &Instance) -> BTreeMap<String, Vec<Value>> {
