@@ -191,7 +191,8 @@ mod tests {
         let (half, off) = (("dtype", "f16"), ("offB", "2"));
         assert!(check(&[half, off, ("k", "8")]).unwrap_err().contains("16 bytes"));
         assert_eq!(check(&[half, off, ("k", "6")]), Ok(()));
-        assert_eq!(check(&[half, ("offB", "1"), ("k", "5")]), Ok(()));
+        assert_eq!(check(&[half, off, ("k", "5")]), Ok(()));
+        assert!(check(&[half, ("offB", "1"), ("k", "5")]).unwrap_err().contains("4 bytes"));
         assert!(check(&[half, ("k", "8"), ("batch", "2"), ("strideA", "9")]).is_err());
         assert_eq!(check(&[("dtype", "f64"), ("offB", "1"), ("k", "8")]), Ok(()));
         assert!(check(&[("batch", "1048577")]).unwrap_err().contains("1048576"));
