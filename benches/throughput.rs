@@ -27,9 +27,9 @@ use std::time::{Duration, Instant};
 
 const SEED: u64 = 1;
 /// One layout in so many of a list is run with a process per case.
-const ALONE: usize = 8;
-/// Layouts that are run one way before they are run the other way.
-const TURN: usize = 2;
+const ALONE: usize = 4;
+/// Layouts that are run one way before they are run the other way: a quarter of what a hunt has under way at once.
+const TURN: usize = 8;
 
 struct Silent;
 

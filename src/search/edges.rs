@@ -14,8 +14,8 @@ const MEDIUM: i64 = 300;
 /// Largest number of copies or repetitions of an edge case.
 const FEW: i64 = 8;
 
-/// A case that is run whole costs what its size is: of the draws that reach up to the work cap one in so many does.
-const FULL: u64 = 8;
+/// A case that is run whole costs what its size is: of the sizes that might reach up to the work cap one in so many may.
+const FULL: u64 = 16;
 /// The longest size of a thin case in the others: this part of the cap.
 const THIN_PART: i64 = 16;
 

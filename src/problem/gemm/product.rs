@@ -2,12 +2,17 @@
 
 use multiversion::multiversion;
 
-/// Sums that are formed side by side.
-const LANES: usize = 128;
-/// Products of one step through the lanes.
-const STEP: usize = 4;
+/// Sums that fit one or two registers.
+const LANES: usize = 16;
+/// Registers of sums that one walk along k keeps.
+const WIDE: usize = 4;
 /// So many products, of at most 4 each, fit the 16 bits of a sum.
-const TERMS: usize = i16::MAX as usize / 4 / STEP * STEP;
+const TERMS: usize = i16::MAX as usize / 4;
+
+/// Factors that lie side by side are followed by zeros up to this multiple.
+pub(super) fn padded(width: usize) -> usize {
+    width.next_multiple_of(LANES)
+}
 
 /// Real or complex factors: real parts, imaginary parts (none where they are real).
 #[derive(Debug, Default)]
@@ -16,7 +21,8 @@ pub(super) struct Factors {
     pub im: Vec<i16>,
 }
 
-/// How the factors of a product lie, which says along what the sums are formed side by side.
+/// How the factors of a product lie, which says along what the sums are formed side by side: what lies together there is
+/// [`padded`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// By columns: op(A) has all rows of a place along k together, op(B) all places of a column.
@@ -37,18 +43,21 @@ impl Shape {
     }
 
     /// `sums += sign * a * b` for `rows` times `columns` sums, by columns.
-    fn add(self, sums: &mut [i32], rows: usize, sign: i32, a: &[i16], b: &[i16]) {
-        let columns = sums.len() / rows;
-        let k = a.len() / rows;
+    fn add(self, sums: &mut [i32], rows: usize, k: usize, sign: i32, a: &[i16], b: &[i16]) {
         match self {
             Shape::Rows => {
+                let mut lanes = vec![0; padded(rows)];
                 for (sums, factors) in sums.chunks_mut(rows).zip(b.chunks(k)) {
-                    side_by_side(a, factors, rows, |at, sum| sums[at] += sign * sum);
+                    side_by_side(a, factors, &mut lanes);
+                    sums.iter_mut().zip(&lanes).for_each(|(sum, lane)| *sum += sign * lane);
                 }
             }
             Shape::Columns => {
+                let mut lanes = vec![0; padded(sums.len() / rows)];
                 for (row, factors) in a.chunks(k).enumerate() {
-                    side_by_side(b, factors, columns, |at, sum| sums[at * rows + row] += sign * sum);
+                    side_by_side(b, factors, &mut lanes);
+                    let sums = sums[row..].iter_mut().step_by(rows);
+                    sums.zip(&lanes).for_each(|(sum, lane)| *sum += sign * lane);
                 }
             }
             Shape::Places => {
@@ -60,57 +69,52 @@ impl Shape {
     }
 
     /// Real and imaginary parts (none where the factors are real) of the product, by columns.
-    pub fn product(self, rows: usize, columns: usize, a: &Factors, b: &Factors) -> [Vec<i32>; 2] {
+    pub fn product(self, rows: usize, columns: usize, k: usize, a: &Factors, b: &Factors) -> [Vec<i32>; 2] {
         let mut re = vec![0; rows * columns];
-        self.add(&mut re, rows, 1, &a.re, &b.re);
+        self.add(&mut re, rows, k, 1, &a.re, &b.re);
         if a.im.is_empty() {
             return [re, vec![]];
         }
         let mut im = vec![0; rows * columns];
-        self.add(&mut re, rows, -1, &a.im, &b.im);
-        self.add(&mut im, rows, 1, &a.re, &b.im);
-        self.add(&mut im, rows, 1, &a.im, &b.re);
+        self.add(&mut re, rows, k, -1, &a.im, &b.im);
+        self.add(&mut im, rows, k, 1, &a.re, &b.im);
+        self.add(&mut im, rows, k, 1, &a.im, &b.re);
         [re, im]
     }
 }
 
-/// The sums over l of `wide[l][at] * factors[l]` for every `at` below `width`.
-fn side_by_side(wide: &[i16], factors: &[i16], width: usize, mut visit: impl FnMut(usize, i32)) {
-    for first in (0..width).step_by(LANES) {
-        let mut sums = [0; LANES];
-        let sums = &mut sums[..LANES.min(width - first)];
-        add_lanes(wide, factors, width, first, sums);
-        sums.iter().enumerate().for_each(|(at, sum)| visit(first + at, *sum));
+/// The sums over l of `wide[l][at] * factors[l]`, where `wide` has as many columns as there are sums.
+#[multiversion(targets("x86_64+avx2"))]
+fn side_by_side(wide: &[i16], factors: &[i16], sums: &mut [i32]) {
+    let pitch = sums.len();
+    let (registers, _) = sums.as_chunks_mut::<LANES>();
+    let (blocks, rest) = registers.as_chunks_mut::<WIDE>();
+    let rest_from = blocks.len() * WIDE;
+    for (at, block) in blocks.iter_mut().enumerate() {
+        add_registers(&wide[at * WIDE * LANES..], factors, pitch, block);
+    }
+    for (at, register) in rest.iter_mut().enumerate() {
+        add_registers(&wide[(rest_from + at) * LANES..], factors, pitch, std::array::from_mut(register));
     }
 }
 
-/// Adds the sums of the lanes from `first` on.
-#[multiversion(targets("x86_64+avx2"))]
-fn add_lanes(wide: &[i16], factors: &[i16], width: usize, first: usize, out: &mut [i32]) {
-    let row = |l: usize| &wide[l * width + first..][..out.len()];
-    let mut total = [0i32; LANES];
+/// Sums of the first columns of `wide`, whose rows are `pitch` apart.
+#[inline(always)] // with the instructions of its caller
+fn add_registers<const N: usize>(wide: &[i16], factors: &[i16], pitch: usize, out: &mut [[i32; LANES]; N]) {
+    *out = [[0; LANES]; N];
     for (part, terms) in factors.chunks(TERMS).enumerate() {
-        let mut sums = [0i16; LANES];
-        let sums = &mut sums[..out.len()];
-        let l = part * TERMS;
-        let (steps, rest) = terms.as_chunks::<STEP>();
-        // The sums fit, by TERMS; unchecked ones are what the compiler forms side by side.
-        for (step, [f, g, h, i]) in steps.iter().enumerate() {
-            let l = l + step * STEP;
-            let (a, b, c, d) = (row(l), row(l + 1), row(l + 2), row(l + 3));
-            for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                let two = a.wrapping_mul(*f).wrapping_add(b.wrapping_mul(*g));
-                let more = c.wrapping_mul(*h).wrapping_add(d.wrapping_mul(*i));
-                *sum = sum.wrapping_add(two).wrapping_add(more);
+        let mut sums = [[0i16; LANES]; N];
+        for (l, factor) in terms.iter().enumerate() {
+            let (row, _) = wide[(part * TERMS + l) * pitch..][..N * LANES].as_chunks::<LANES>();
+            for (sums, row) in sums.iter_mut().zip(row) {
+                // The sums fit, by TERMS; unchecked ones are what the compiler forms side by side.
+                sums.iter_mut().zip(row).for_each(|(sum, a)| *sum = sum.wrapping_add(a.wrapping_mul(*factor)));
             }
         }
-        for (at, factor) in rest.iter().enumerate() {
-            let values = row(l + steps.len() * STEP + at);
-            sums.iter_mut().zip(values).for_each(|(sum, a)| *sum = sum.wrapping_add(a.wrapping_mul(*factor)));
+        for (out, sums) in out.iter_mut().zip(sums) {
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out += i32::from(sum));
         }
-        total.iter_mut().zip(sums).for_each(|(total, sum)| *total += i32::from(*sum));
     }
-    out.iter_mut().zip(total).for_each(|(out, total)| *out += total);
 }
 
 #[multiversion(targets("x86_64+avx2"))]
@@ -133,7 +137,7 @@ mod tests {
                 for (part, out) in both.iter_mut().enumerate() {
                     let at = |l, x| value(l, x, key + 31 * part as u64);
                     *out = match together {
-                        true => (0..k).flat_map(|l| (0..count).map(move |x| at(l, x))).collect(),
+                        true => (0..k).flat_map(|l| (0..padded(count)).map(move |x| if x < count { at(l, x) } else { 0 })).collect(),
                         false => (0..count).flat_map(|x| (0..k).map(move |l| at(l, x))).collect(),
                     };
                 }
@@ -141,7 +145,7 @@ mod tests {
                 Factors { re, im }
             };
             let (a, b) = (|wide| make(rows, wide, 1), |wide| make(columns, wide, 17));
-            let plain = Shape::Places.product(rows, columns, &a(false), &b(false));
+            let plain = Shape::Places.product(rows, columns, k, &a(false), &b(false));
             let (re, im) = (&plain[0], &plain[1]);
             for (j, i) in (0..columns).flat_map(|j| (0..rows).map(move |i| (j, i))) {
                 let (mut x, mut y) = (0, 0);
@@ -152,16 +156,18 @@ mod tests {
                 }
                 prop_assert_eq!((re[j * rows + i], im[j * rows + i]), (x, y));
             }
-            prop_assert_eq!(&plain, &Shape::Rows.product(rows, columns, &a(true), &b(false)));
-            prop_assert_eq!(&plain, &Shape::Columns.product(rows, columns, &a(false), &b(true)));
+            prop_assert_eq!(&plain, &Shape::Rows.product(rows, columns, k, &a(true), &b(false)));
+            prop_assert_eq!(&plain, &Shape::Columns.product(rows, columns, k, &a(false), &b(true)));
         }
     }
 
     #[test]
     fn long_sums_do_not_wrap() {
         let k = 3 * TERMS + 5;
-        let (a, b) = (Factors { re: vec![2; 9 * k], im: vec![] }, Factors { re: vec![2; k], im: vec![] });
-        assert_eq!(Shape::Rows.product(9, 1, &a, &b)[0], vec![4 * k as i32; 9]);
-        assert_eq!(Shape::Places.product(9, 1, &a, &b)[0], vec![4 * k as i32; 9]);
+        let wide = (0..16 * k).map(|at| if at % 16 < 9 { 2 } else { 0 }).collect();
+        let (a, b) = (Factors { re: wide, im: vec![] }, Factors { re: vec![2; k], im: vec![] });
+        assert_eq!(Shape::Rows.product(9, 1, k, &a, &b)[0], vec![4 * k as i32; 9]);
+        let a = Factors { re: vec![2; 9 * k], im: vec![] };
+        assert_eq!(Shape::Places.product(9, 1, k, &a, &b)[0], vec![4 * k as i32; 9]);
     }
 }

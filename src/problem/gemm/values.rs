@@ -1,7 +1,7 @@
 //! Values of a GEMM, real or complex.
 
 use super::plane::Plane;
-use super::product::{Factors, Shape};
+use super::product::{Factors, Shape, padded};
 use super::{A, B, C, D};
 use crate::problem::complex::pack;
 use crate::problem::contents::{Along, Contents, by_rows, hash, run};
@@ -59,12 +59,14 @@ struct Block {
     b: Factors,
 }
 
-/// Some elements of an operand: offset of the first, then distance and number along two dimensions, the first one fastest.
+/// Some elements of an operand: offset of the first, then distance and number along two dimensions, the first one fastest
+/// and followed by zeros up to `pitch`.
 #[derive(Clone, Copy)]
 struct Plate {
     first: i64,
     inner: (i64, i64),
     outer: (i64, i64),
+    pitch: usize,
 }
 
 /// Values of one case.
@@ -146,29 +148,35 @@ impl Gemm {
 
     /// One part of the elements of a plate.
     fn plate(&self, operand: usize, part: usize, plate: Plate, out: &mut Vec<i16>) {
-        let Plate { first, inner: (near, count), outer: (far, turns) } = plate;
+        let Plate { first, inner: (near, count), outer: (far, turns), pitch } = plate;
+        let width = count as usize;
         out.clear();
-        out.resize((count * turns) as usize, 0);
-        if near == 1 && (far == count || turns == 1) {
+        out.resize(pitch * turns as usize, 0);
+        if near == 1 && pitch == width && (far == count || turns == 1) {
             self.consecutive(operand, part, first, out);
         } else if near == 1 {
-            let columns = out.chunks_mut(count as usize);
-            (0..).zip(columns).for_each(|(turn, out)| self.consecutive(operand, part, first + turn * far, out));
+            let columns = out.chunks_mut(pitch);
+            (0..)
+                .zip(columns)
+                .for_each(|(turn, out)| self.consecutive(operand, part, first + turn * far, &mut out[..width]));
         } else if far == 1 {
             let mut piece = [0; PIECE];
-            for turn in (0..turns).step_by(PIECE) {
-                let piece = &mut piece[..PIECE.min((turns - turn) as usize)];
-                for at in 0..count {
-                    self.consecutive(operand, part, first + at * near + turn, piece);
-                    let places = out[(turn * count + at) as usize..].iter_mut().step_by(count as usize);
+            for turn in (0..turns as usize).step_by(PIECE) {
+                let piece = &mut piece[..PIECE.min(turns as usize - turn)];
+                for at in 0..width {
+                    self.consecutive(operand, part, first + at as i64 * near + turn as i64, piece);
+                    let places = out[turn * pitch + at..].iter_mut().step_by(pitch);
                     places.zip(&*piece).for_each(|(out, value)| *out = *value);
                 }
             }
         } else {
-            let each = (0..turns).flat_map(|turn| (0..count).map(move |at| first + turn * far + at * near));
             let plane = self.planes[operand][part];
-            let value = |at| if operand == A && !self.counts(at) { 0 } else { plane.at(at) };
-            out.iter_mut().zip(each).for_each(|(out, at)| *out = value(at));
+            for (turn, out) in (0..).zip(out.chunks_mut(pitch)) {
+                for (at, out) in (0..count).zip(out) {
+                    let offset = first + turn * far + at * near;
+                    *out = if operand == A && !self.counts(offset) { 0 } else { plane.at(offset) };
+                }
+            }
         }
     }
 
@@ -199,7 +207,8 @@ impl Gemm {
         let by_place = |operand: usize, index, side: (i64, i64), wide: bool| {
             let along = (self.strides[operand][1 - operand], self.k);
             let (inner, outer) = if wide { (side, along) } else { (along, side) };
-            Plate { first: self.offset(operand, index), inner, outer }
+            let pitch = if wide { padded(inner.1 as usize) } else { inner.1 as usize };
+            Plate { first: self.offset(operand, index), inner, outer, pitch }
         };
         if block.held != Some((rows.clone(), z, shape)) {
             let side = (self.strides[A][0], height);
@@ -208,11 +217,12 @@ impl Gemm {
         }
         let side = (self.strides[B][1], width);
         self.factors(B, by_place(B, [0, columns.start, z], side, shape == Shape::Columns), &mut block.b);
-        let [re, im] = shape.product(height as usize, width as usize, &block.a, &block.b);
+        let [re, im] = shape.product(height as usize, width as usize, self.k as usize, &block.a, &block.b);
         let mut old = [vec![], vec![]];
         if self.beta != 0 {
             let first = self.offset(C, [rows.start, columns.start, z]);
-            let plate = Plate { first, inner: (self.strides[C][0], height), outer: (self.strides[C][1], width) };
+            let (inner, outer) = ((self.strides[C][0], height), (self.strides[C][1], width));
+            let plate = Plate { first, inner, outer, pitch: height as usize };
             (0..=usize::from(self.complex)).for_each(|part| self.plate(C, part, plate, &mut old[part]));
         }
         results((self.alpha, &re), (self.beta, &old[0]), &mut block.values);
