@@ -190,12 +190,15 @@ fn telling<'a>(
 /// Files a shrunk case, with what the other value seeds and the ranks say.
 fn file(c: &mut Campaign<'_>, id: u64, original: &Case, shrunk: &Shrunk) -> Result<Found, CampaignError> {
     let mut shrunk = shrunk.clone();
-    if c.options.sanitizer
-        && let Some(text) = sanitizer::sharpen(c.pool, &shrunk.minimal, c.options.seed, &mut shrunk.verdict)?
-    {
-        c.note(id, text);
+    let asked = match c.options.sanitizer {
+        true => sanitizer::sharpen(c.pool, &shrunk.minimal, c.options.seed, &mut shrunk.verdict),
+        false => Ok(None),
+    };
+    if let Ok(Some(text)) = &asked {
+        c.note(id, text.clone());
     }
-    let more = facts::other_seeds(c.pool, &[], c.options.seed, c.options.gap_rule, &mut shrunk)
+    let more = asked
+        .and_then(|_| facts::other_seeds(c.pool, &[], c.options.seed, c.options.gap_rule, &mut shrunk))
         .and_then(|()| ranks::sweep(c.pool, &shrunk.minimal, c.options.seed, c.options.gap_rule));
     // What was found is filed before an interruption ends the run.
     let (table, stopped) = match more {

@@ -173,6 +173,9 @@ pub struct Hunt {
     pub target: String,
     #[command(flatten)]
     pub library: Library,
+    /// Ask NVIDIA's compute-sanitizer for the exact byte of a fault on a GPU, once it is shrunk
+    #[arg(long)]
+    pub sanitizer: bool,
     /// Seed of the search; the same seed, corpus, target and --cases give the same cases
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -278,6 +281,9 @@ pub struct ShrinkArgs {
     /// strided leaves strides free, packed keeps them at their least
     #[arg(long, value_enum, default_value_t = Profile::Strided)]
     pub profile: Profile,
+    /// Ask NVIDIA's compute-sanitizer for the exact byte of a fault on a GPU, once it is shrunk
+    #[arg(long)]
+    pub sanitizer: bool,
     /// How integers are searched; plain bisection is there to be compared with
     #[arg(long, value_enum, default_value_t = Strategy::HintFirst)]
     pub strategy: Strategy,
@@ -399,9 +405,6 @@ pub struct Exec {
     /// Reads between the rows of an operand are failures too
     #[arg(long)]
     pub strict_gaps: bool,
-    /// Ask NVIDIA's compute-sanitizer for the exact byte of a fault on a GPU, once it is shrunk
-    #[arg(long)]
-    pub sanitizer: bool,
     /// Print less
     #[arg(short, long)]
     pub quiet: bool,

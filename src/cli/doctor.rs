@@ -26,7 +26,6 @@ pub fn run(case_timeout: Duration) -> Result<ExitStatus, Failure> {
         start_timeout: None,
         confirm: 3,
         strict_gaps: false,
-        sanitizer: false,
         quiet: false,
         stats: false,
     };

@@ -277,7 +277,7 @@ fn options(session: &Session, hunt: &Hunt, cases: Option<u64>, start: &Start) ->
             // A fault costs a third of a second.
             Device::Cuda => GPU_STRETCH,
         },
-        sanitizer: hunt.exec.sanitizer,
+        sanitizer: hunt.sanitizer,
         keep_placement: hunt.placement.is_some(),
     }
 }

@@ -7,6 +7,7 @@ use super::output;
 use crate::campaign::history::{self, Looked, Suspect};
 use crate::campaign::{facts, shown, slips, slow, too_rare};
 use crate::exec::prober::PoolProber;
+use crate::exec::sanitizer;
 use crate::exec::{ProbeError, ranks};
 use crate::finding::store::Filed;
 use crate::finding::{Environment, Facts, Finding, Store};
@@ -203,7 +204,15 @@ fn file(
 ) -> Result<(), Failure> {
     let (pool, seed) = (&one.session.pool, args.run.seed);
     // Whatever stops these, the shrunk case is filed.
-    let more = facts::other_seeds(pool, &[], seed, output::gap_rule(&args.run.exec), shrunk)
+    let asked = match args.sanitizer {
+        true => sanitizer::sharpen(pool, &shrunk.minimal, seed, &mut shrunk.verdict),
+        false => Ok(None),
+    };
+    if let Ok(Some(text)) = &asked {
+        reporter.event(&Event::Note { id: 0, text: text.clone() });
+    }
+    let more = asked
+        .and_then(|_| facts::other_seeds(pool, &[], seed, output::gap_rule(&args.run.exec), shrunk))
         .and_then(|()| ranks::sweep(pool, &shrunk.minimal, seed, output::gap_rule(&args.run.exec)));
     let table = more.unwrap_or_default();
     let context = context(one, args);

@@ -4,8 +4,10 @@ use super::pool::{Pool, Settings};
 use super::probe::ProbeError;
 use super::verdict::{Fault, Verdict};
 use super::worker::WorkerSpec;
+use crate::device::Device;
 use crate::evidence::sanitizer::{self, Said};
 use crate::problem::Case;
+use crate::target::load;
 use crate::worker::Layout;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +32,9 @@ pub fn find() -> Option<PathBuf> {
 /// Where the run was interrupted.
 pub fn sharpen(pool: &Pool, case: &Case, seed: u64, verdict: &mut Verdict) -> Result<Option<String>, ProbeError> {
     let Verdict::Fault(fault) = verdict else { return Ok(None) };
+    if load::device(&pool.spec().target) != Device::Cuda {
+        return Ok(Some(format!("{TOOL} looks at GPUs only, and this target runs on the host")));
+    }
     let Some(tool) = find() else {
         return Ok(Some(format!("{TOOL} was not found in PATH; it comes with the CUDA toolkit")));
     };
