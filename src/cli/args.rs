@@ -168,7 +168,8 @@ pub struct MinimiseArgs {
 /// Options of a hunt.
 #[derive(Debug, Clone, Args)]
 pub struct Hunt {
-    /// What is tested: sim:MODEL (a built-in model), cblas with --lib, or auto: cblas where --lib is given, else a model
+    /// What is tested: sim:MODEL (a built-in model), cblas with --lib, on an NVIDIA GPU cublaslt, cublas or kernel:FILE, or auto:
+    /// cblas where --lib is given, else a model
     #[arg(long, value_name = "TARGET", default_value = "auto")]
     pub target: String,
     #[command(flatten)]
@@ -378,7 +379,7 @@ pub struct Pins {
 /// How cases are executed.
 #[derive(Debug, Clone, Args)]
 pub struct Exec {
-    /// Workers side by side [default: the number of processors]
+    /// Workers side by side [default: the number of processors, 8 at most, 4 on a GPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
     /// Write events as JSON Lines to stdout

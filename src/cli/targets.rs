@@ -23,6 +23,7 @@ pub fn run() {
     say!(
         "cublas, cublaslt: NVIDIA's libraries, on a GPU: shrinkfault gemm --target cublaslt [--lib PATH] (docs/cuda.md)"
     );
+    say!("kernel: a CUDA kernel of your own, on a GPU: shrinkfault gemm --target kernel:FILE.toml (docs/cuda.md)");
     say!("  {}", gpus());
     say!(
         "manifest: any program that speaks JSON lines: shrinkfault fuzz MANIFEST (docs/manifest.md, scripts/targets/)"
