@@ -57,7 +57,8 @@ pub enum IntentError {
 /// The descriptor is close-on-exec; the spawner clears that flag in the child alone.
 #[derive(Debug)]
 pub struct IntentPage {
-    fd: OwnedFd,
+    /// Only where the page was made: what a library writes to a descriptor of its process must not land in the page.
+    fd: Option<OwnedFd>,
     page: NonNull<Page>,
 }
 
@@ -66,6 +67,32 @@ unsafe impl Send for IntentPage {}
 // SAFETY: every access through `&self` is an atomic one; the fault area is only handed out as a
 // raw pointer, whose user answers for its own accesses.
 unsafe impl Sync for IntentPage {}
+
+/// Maps the page behind a descriptor.
+fn map(fd: &OwnedFd) -> Result<NonNull<Page>, IntentError> {
+    // SAFETY: `stat` is plain old data for which zeros are valid, and fstat writes only to it.
+    let bytes = unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        if libc::fstat(fd.as_raw_fd(), &mut stat) != 0 {
+            return Err(IntentError::Map(io::Error::last_os_error()));
+        }
+        stat.st_size
+    };
+    if bytes != PAGE_BYTES as i64 {
+        return Err(IntentError::Size(bytes));
+    }
+    // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
+    let mapped = unsafe {
+        libc::mmap(ptr::null_mut(), PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+    };
+    if mapped == libc::MAP_FAILED {
+        return Err(IntentError::Map(io::Error::last_os_error()));
+    }
+    match NonNull::new(mapped.cast::<Page>()) {
+        Some(page) => Ok(page),
+        None => Err(IntentError::Map(io::Error::from_raw_os_error(libc::EFAULT))),
+    }
+}
 
 impl IntentPage {
     /// Makes a page of zeros. It is sealed against resizing, so that no program that inherits it
@@ -87,40 +114,13 @@ impl IntentPage {
         if !sealed {
             return Err(IntentError::Create(io::Error::last_os_error()));
         }
-        IntentPage::from_fd(fd)
+        let page = map(&fd)?;
+        Ok(IntentPage { fd: Some(fd), page })
     }
 
     /// Maps the page behind a descriptor that [`IntentPage::create`] made, perhaps in another process.
     pub fn from_fd(fd: OwnedFd) -> Result<IntentPage, IntentError> {
-        // SAFETY: `stat` is plain old data for which zeros are valid, and fstat writes only to it.
-        let bytes = unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            if libc::fstat(fd.as_raw_fd(), &mut stat) != 0 {
-                return Err(IntentError::Map(io::Error::last_os_error()));
-            }
-            stat.st_size
-        };
-        if bytes != PAGE_BYTES as i64 {
-            return Err(IntentError::Size(bytes));
-        }
-        // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
-        let mapped = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                PAGE_BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        if mapped == libc::MAP_FAILED {
-            return Err(IntentError::Map(io::Error::last_os_error()));
-        }
-        match NonNull::new(mapped.cast::<Page>()) {
-            Some(page) => Ok(IntentPage { fd, page }),
-            None => Err(IntentError::Map(io::Error::from_raw_os_error(libc::EFAULT))),
-        }
+        Ok(IntentPage { fd: None, page: map(&fd)? })
     }
 
     fn page(&self) -> &Page {
@@ -196,13 +196,13 @@ impl IntentPage {
 
 impl AsRawFd for IntentPage {
     fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+        self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 }
 
 impl Drop for IntentPage {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `from_fd`, has this length, and no borrow of it is left.
+        // SAFETY: the mapping was made by `map`, has this length, and no borrow of it is left.
         unsafe { libc::munmap(self.page.as_ptr().cast(), PAGE_BYTES) };
     }
 }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn both_mappings_see_the_same_case() {
         let supervisor = IntentPage::create().unwrap();
-        let worker = IntentPage::from_fd(supervisor.fd.try_clone().unwrap()).unwrap();
+        let worker = IntentPage::from_fd(supervisor.fd.as_ref().unwrap().try_clone().unwrap()).unwrap();
         assert_eq!(supervisor.in_flight(), None);
         worker.announce(0);
         worker.step();
