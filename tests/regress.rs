@@ -109,8 +109,13 @@ fn the_findings_of_the_repository_are_reproduced_where_their_libraries_are() {
     let mut reproduced = 0;
     for event in &events {
         let target = event["target"].as_str().unwrap();
-        let library = target.split_once('@').unwrap().1;
         let (outcome, why) = (event["outcome"].as_str().unwrap(), event["why"].as_str().unwrap_or_default());
+        let Some((_, library)) = target.split_once('@') else {
+            // A GPU, which few machines have.
+            println!("not held to anything but a reason: {event}");
+            assert!(outcome != "skipped" || why.contains("NVIDIA driver"), "{event}");
+            continue;
+        };
         if !Path::new(library).is_file() {
             println!("not run: {library} is missing");
             assert_eq!(outcome, "skipped", "{event}");
