@@ -102,6 +102,19 @@ pub trait Arena {
     fn protect(&mut self, range: PageRange, protection: Protection) -> Result<(), MemoryError>;
 }
 
+/// The end of a range of whole pages of a reservation.
+///
+/// # Errors
+/// [`MemoryError::Misaligned`], [`MemoryError::OutOfArena`].
+fn end_in(range: PageRange, base: u64, len: u64, page_bytes: u64) -> Result<u64, MemoryError> {
+    let PageRange { start, bytes } = range;
+    if !start.is_multiple_of(page_bytes) || !bytes.is_multiple_of(page_bytes) {
+        return Err(MemoryError::Misaligned { start, bytes, page_bytes });
+    }
+    let end = start.checked_add(bytes).filter(|&end| base <= start && end <= base + len);
+    end.ok_or(MemoryError::OutOfArena { start, bytes, base, len })
+}
+
 /// Why an arena could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {

@@ -201,6 +201,19 @@ pub fn address(plant: Plant, instance: &Instance, base: impl Fn(usize) -> u64, p
     }
 }
 
+/// What a planted case touches, beside its one bad access, where pages have so many bytes; refused where it is unfit for the plant.
+pub fn footprint(instance: &Instance, caps: &Caps, page: u64) -> Footprint {
+    let plant = match Plant::of(instance) {
+        Ok(plant) => plant,
+        Err(why) => return Footprint::Refused(why),
+    };
+    let touches = matches!(plant, Plant::Guard | Plant::GuardBefore | Plant::Gap | Plant::Canary);
+    match touches.then(|| address(plant, instance, |_| 1 << 40, page)) {
+        Some(Err(why)) => Footprint::Refused(why),
+        _ => whole_or_skipped(instance, caps),
+    }
+}
+
 /// The target `selftest`.
 pub struct SelfTest {
     page: u64,
@@ -232,15 +245,7 @@ impl Target for SelfTest {
     }
 
     fn footprint(&self, instance: &Instance, caps: &Caps) -> Footprint {
-        let plant = match Plant::of(instance) {
-            Ok(plant) => plant,
-            Err(why) => return Footprint::Refused(why),
-        };
-        let touches = matches!(plant, Plant::Guard | Plant::GuardBefore | Plant::Gap | Plant::Canary);
-        match touches.then(|| address(plant, instance, |_| 1 << 40, self.page)) {
-            Some(Err(why)) => Footprint::Refused(why),
-            _ => whole_or_skipped(instance, caps),
-        }
+        footprint(instance, caps, self.page)
     }
 
     unsafe fn launch(&mut self, instance: &Instance, _footprint: &Footprint, bases: &dyn Bases) -> Launched {

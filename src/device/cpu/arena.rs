@@ -4,7 +4,7 @@ use std::io;
 
 use super::pages::Pages;
 use super::system::{close_pages, mapping_limit_reached, open_pages, page_bytes, protect_pages, release, reserve};
-use crate::device::{Arena, MemoryError, MemoryKind, PageRange, Protection};
+use crate::device::{Arena, MemoryError, MemoryKind, PageRange, Protection, end_in};
 
 /// How often pages were mapped and given back: one entry is one range of a call. Pages that are
 /// mapped anew count in both.
@@ -61,18 +61,7 @@ impl CpuArena {
 
     /// Checks a range and gives its end.
     fn end_of(&self, range: PageRange) -> Result<u64, MemoryError> {
-        let PageRange { start, bytes } = range;
-        let page_bytes = self.page_bytes;
-        if !start.is_multiple_of(page_bytes) || !bytes.is_multiple_of(page_bytes) {
-            return Err(MemoryError::Misaligned { start, bytes, page_bytes });
-        }
-        let (base, len) = (self.base, self.len);
-        start.checked_add(bytes).filter(|&end| base <= start && end <= base + len).ok_or(MemoryError::OutOfArena {
-            start,
-            bytes,
-            base,
-            len,
-        })
+        end_in(range, self.base, self.len, self.page_bytes)
     }
 
     fn check(&self, ranges: &[PageRange]) -> Result<(), MemoryError> {

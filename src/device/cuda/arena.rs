@@ -3,7 +3,7 @@
 use super::driver::{CudaError, check};
 use super::gpu::Gpu;
 use super::physical::{Physical, Piece, access};
-use crate::device::{Arena, MemoryError, MemoryKind, PageRange, Protection};
+use crate::device::{Arena, MemoryError, MemoryKind, PageRange, Protection, end_in};
 use cudarc::driver::sys::{self, CUmemAccess_flags};
 use std::collections::BTreeMap;
 use std::io;
@@ -66,17 +66,7 @@ impl CudaArena {
 
     fn check(&self, ranges: &[PageRange]) -> Result<(), MemoryError> {
         let page_bytes = self.physical.page_bytes;
-        let (base, len) = (self.base, self.len);
-        for PageRange { start, bytes } in ranges.iter().copied() {
-            if !start.is_multiple_of(page_bytes) || !bytes.is_multiple_of(page_bytes) {
-                return Err(MemoryError::Misaligned { start, bytes, page_bytes });
-            }
-            let inside = start.checked_add(bytes).is_some_and(|end| base <= start && end <= base + len);
-            if !inside {
-                return Err(MemoryError::OutOfArena { start, bytes, base, len });
-            }
-        }
-        Ok(())
+        ranges.iter().try_for_each(|range| end_in(*range, self.base, self.len, page_bytes).map(drop))
     }
 
     fn open(&mut self, range: PageRange) -> Result<(), MemoryError> {

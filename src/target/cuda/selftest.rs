@@ -4,8 +4,8 @@ use crate::device::Device;
 use crate::device::cuda::{Buffer, CudaError, Function, Gpu, Launch, kernels};
 use crate::problem::{Instance, Narrow, Problem, Value, gemm};
 use crate::target::load::DEVICE_SETTING;
-use crate::target::selftest::{KNOB, PLANTS, Plant, address};
-use crate::target::{Bases, Caps, Description, Footprint, Launched, Target, TargetSpec, whole_or_skipped};
+use crate::target::selftest::{KNOB, PLANTS, Plant, address, footprint};
+use crate::target::{Bases, Caps, Description, Footprint, Launched, Target, TargetSpec};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -128,15 +128,7 @@ impl Target for SelfTest {
     }
 
     fn footprint(&self, instance: &Instance, caps: &Caps) -> Footprint {
-        let plant = match Plant::of(instance) {
-            Ok(plant) => plant,
-            Err(why) => return Footprint::Refused(why),
-        };
-        let touches = matches!(plant, Plant::Guard | Plant::GuardBefore | Plant::Gap | Plant::Canary);
-        match touches.then(|| address(plant, instance, |_| 1 << 40, PAGE_BYTES)) {
-            Some(Err(why)) => Footprint::Refused(why),
-            _ => whole_or_skipped(instance, caps),
-        }
+        footprint(instance, caps, PAGE_BYTES)
     }
 
     unsafe fn launch(&mut self, instance: &Instance, _footprint: &Footprint, bases: &dyn Bases) -> Launched {
