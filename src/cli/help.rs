@@ -42,9 +42,12 @@ Exit codes: 0 done, 2 usage, a file that holds no seed case, or a folder that ca
 pub const GEMM_HELP: &str = "\
 Parameters: m n k, transA transB (N, T, or C: conjugate transpose), lda ldb ldc, out (C in place, or a separate D with
 ldd), batch with strideA strideB strideC strideD, dtype (f32 f64 f16 bf16 c64 c128, and bf16_f32 f16_f32: factors of 16
-bits, result f32), alpha (1 or -2), beta (0, 1 or -1), offA offB offC. All distances are in elements, sizes are at least 1.
+bits, result f32; on a GPU also tf32, i8_i32, f8e4m3_bf16, f8e4m3_f32, f8e5m2_f8e4m3_bf16), alpha (1 or -2), beta (0, 1 or
+-1), offA offB offC. All distances are in elements, sizes are at least 1.
 A CBLAS has f32 f64 c64 c128, and what else it exports of bf16_f32, f16_f32 and batches, and out=C only; models have N and
 T, f32 f64 f16 bf16.
+
+On an NVIDIA GPU: --target cublaslt, --target cublas, or --target kernel:FILE.toml for a CUDA kernel of your own; docs/cuda.md.
 
 A library is told by the target's name what picks its kernels: --target cblas,core=Haswell,threads=4 --lib PATH. core is
 the library's own word for it (Haswell of OpenBLAS, zen3 of BLIS, AVX2 of MKL); a library that does not follow is an error.

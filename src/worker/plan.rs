@@ -14,8 +14,9 @@ const BROKEN_GUARD_PAGES: u64 = 16;
 /// Slots that span at most so many bytes are mapped whole where the gap oracle is disabled.
 const BROKEN_GAP_BYTES: u64 = 64 << 20;
 
-/// Bytes above which a group holds cases of one magnitude, and so many ranges at most.
-const SMALL_GROUP: u64 = 1 << 20;
+/// Pages above which a group holds cases of one magnitude, and so many ranges at most. In pages, because a device with large
+/// ones compares their bytes faster than it maps them.
+const SMALL_GROUP: u64 = 256;
 const FEW_RANGES: usize = 16;
 /// Every case compares all that its group maps: about as fast a page as mapping takes for a quarter of one.
 const MAGNITUDE: u64 = 4;
@@ -82,7 +83,8 @@ impl Plan {
                     let also: Vec<u64> = line.cases[index].also_map.iter().map(|o| arena.base + o).collect();
                     match touched(&layout, index, instance, target, &line.caps, &also) {
                         Ok((footprint, pages)) => {
-                            let group = join(&mut groups, weakened(pages, &layout, arena, broken), &line.caps);
+                            let pages = weakened(pages, &layout, arena, broken);
+                            let group = join(&mut groups, pages, &line.caps, arena.page_bytes);
                             Planned::Run { footprint, group }
                         }
                         Err(planned) => planned,
@@ -123,14 +125,15 @@ fn touched(
 }
 
 /// The group that a case's pages join: the last one, or a new one where that is full.
-fn join(groups: &mut Vec<PageSet>, touched: PageSet, caps: &Caps) -> usize {
+fn join(groups: &mut Vec<PageSet>, touched: PageSet, caps: &Caps, page_bytes: u64) -> usize {
     match groups.last_mut() {
         None => groups.push(touched),
         Some(last) => {
             let union = (!touched.minus(last).is_empty()).then(|| last.union(&touched));
             let whole = union.as_ref().unwrap_or(last);
             let least = last.bytes().min(touched.bytes());
-            let unlike = whole.bytes() > SMALL_GROUP.max(MAGNITUDE * least) && whole.len() <= FEW_RANGES;
+            let large = whole.bytes() > (SMALL_GROUP * page_bytes).max(MAGNITUDE * least);
+            let unlike = large && whole.len() <= FEW_RANGES;
             if unlike || whole.len() > MAX_RANGES || whole.bytes() > caps.memory {
                 groups.push(touched);
             } else if let Some(union) = union {
